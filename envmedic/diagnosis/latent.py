@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from envmedic.analysis.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
 from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
-from envmedic.diagnosis.areas.conda_packages import lacking
+from envmedic.diagnosis.areas.conda_packages import lacking, unrecorded
 from envmedic.model.facts import Defect, DefectKind, Environment, Facts
 from envmedic.model.findings import Evidence, Finding
 from envmedic.model.registries.faults import Fault
@@ -206,9 +206,10 @@ def _edited(environment: Environment) -> Iterator[Finding]:
 
 
 def _lacking_records(environment: Environment) -> Iterator[Finding]:
-    """Packages that conda's other packages depend on, and that have no record."""
+    """Packages that conda's other packages depend on, and that pip or uv brought without a record of conda's."""
     if environment.conda is not None:
-        names = tuple(dict.fromkeys(lacking(environment.conda)))
+        repaired = {*unrecorded(environment, environment.conda)}
+        names = [text for text in dict.fromkeys(lacking(environment.conda)) if text not in repaired]
         if names:
             evidence = [Evidence(kind="fact", where="conda-meta", what=f"{text} has no record") for text in names]
             advice = "Install them again with conda, in the same versions: `conda install NAME=VERSION`"

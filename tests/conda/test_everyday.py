@@ -13,7 +13,7 @@ from tests.conda import damage
 from tests.conda.case import CondaCase, changes_of
 from tests.conda.channel import Channels
 from tests.conda.referee import Referee
-from tests.conda.room import Room, make_room
+from tests.conda.room import Room, make_room, record_of
 from tests.real.manifest import manifest
 from tests.support.native_case import Done, run
 from tests.support.wheels import make_wheel
@@ -96,6 +96,24 @@ def test_a_broken_pip_becomes_that_of_its_package(request: pytest.FixtureRequest
     done = case.apply()
     assert done.code == 0, done.told()
     assert pip(case).out.startswith("pip 23.2.1 ")
+    assert case.envmedic("diagnose", "-p", str(case.prefix), "--deep", "--json").document["verdict"] == "healthy"
+    judge(case, by_conda="conda" in request.node.callspec.id.split("-"))
+    case.undo(before)
+
+
+@pytest.mark.parametrize("name", ["filelock", "openssl"], ids=["nothing depends on it", "others depend on it"])
+def test_a_package_whose_record_is_gone_gets_it_back(
+    request: pytest.FixtureRequest, case: CondaCase, name: str
+) -> None:
+    record = record_of(case.prefix, name)
+    version = record.name.split("-")[1]
+    record.unlink()
+    before = manifest(case.prefix)
+    found = case.envmedic("diagnose", "-p", str(case.prefix), "--json")
+    assert found.document["findings"][0]["playbook"] == "half-installed", found.told()
+    done = case.apply()
+    assert done.code == 0, done.told()
+    assert record_of(case.prefix, name).name.split("-")[1] == version
     assert case.envmedic("diagnose", "-p", str(case.prefix), "--deep", "--json").document["verdict"] == "healthy"
     judge(case, by_conda="conda" in request.node.callspec.id.split("-"))
     case.undo(before)

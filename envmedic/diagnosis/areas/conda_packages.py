@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envmedic.analysis import unstartable_programs
+from envmedic.compat.torch_family.conda_families import distribution_of, package_of
 from envmedic.conda_meta import specs
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
@@ -30,6 +31,7 @@ def derive(facts: Facts) -> Derived:
         "conda.overlaid": tuple(overlaid),
         "conda.doubled": tuple(doubled),
         "conda.lacking": tuple(dict.fromkeys(lacking(conda))),
+        "conda.unrecorded": tuple(dict.fromkeys(unrecorded(environment, conda))),
         "conda.of-former-path": _of_former_path(environment, conda),
         "conda.reasons": (*(overlaid | clobbered).values(), *doubled.values()),
     }
@@ -42,6 +44,18 @@ def _damage(environment: Environment, conda: CondaEnvironment) -> Derived:
         return {}
     damaged = {item.metadata_path for item in environment.files if item.missing_count or item.cut_off}
     return {"conda.damaged": tuple(item.name for item in conda.packages if item.record in damaged)}
+
+
+def unrecorded(environment: Environment, conda: CondaEnvironment) -> Iterator[str]:
+    """Packages without a record, the version as their metadata state it; not those that pip or uv brought instead."""
+    if not conda.packages or conda.damaged:  # without any record conda no longer manages it
+        return
+    own = [item for item in environment.distributions if not item.outside_prefix]
+    for item in own:
+        if item.owner == "conda" and conda.owner_of(item.name) is None:
+            yield f"{package_of(item.name)} =={item.public}"
+    there = {item.name for item in own}
+    yield from (text for text in lacking(conda) if distribution_of(specs.name_of(text)) not in there)
 
 
 def _of_former_path(environment: Environment, conda: CondaEnvironment) -> tuple[str, ...]:

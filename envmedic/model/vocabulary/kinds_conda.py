@@ -43,6 +43,11 @@ KINDS: tuple[FactKind, ...] = (
         doc="what installed conda packages depend on and no installed package is, as match specs",
     ),
     FactKind(
+        name="conda.unrecorded",
+        type="strings",
+        doc="conda packages whose record is gone, as match specs: their files are there, or others depend on them",
+    ),
+    FactKind(
         name="conda.of-former-path",
         type="strings",
         doc="packages of a moved conda environment with its former path in their files, to be put in place again",
