@@ -45,6 +45,8 @@ class FamilyQuery(Model, frozen=True, kw_only=True):
     """Member → versions that are asked for, such as ``>=2.7``."""
     forward: bool = False
     """Whether nothing older than what is installed is an answer, and the newest torch is the best one."""
+    ask_index: bool = False
+    """Whether builds count whose publication the tables do not know: the user's index is asked for them later."""
     requires_torch: dict[str, str] = {}
     """Installed companion → its own requirement on torch, such as ``torch==2.5.1``."""
 
@@ -62,6 +64,8 @@ class FamilySet(Model, frozen=True, kw_only=True):
     """Rules that it was checked against and the facts used, with sources."""
     default_index: bool = False
     """Whether the default index carries this torch in this variant."""
+    unverified: bool = False
+    """Whether the tables do not know that this torch is published in this variant."""
 
 
 # Kept with its rule and source: a plan has to say why a newer release is not proposed.

@@ -175,6 +175,7 @@ def _proposal(
         cost="" if case.moving else _cost(case.environment, found, changed),
         notes=(
             *_notes(case.environment, gone),
+            *_asked(found),
             *follows.notes,
             *(family_move.unseen_driver(case, found) if case.moving else ()),
         ),
@@ -443,6 +444,13 @@ def _cost(environment: Environment, found: FamilySet | None, changed: tuple[str,
     if found is None or torch is None or "torch" not in changed:
         return "it changes " + ", ".join(changed) if changed else ""
     return f"it replaces torch {torch.version} too"
+
+
+def _asked(found: FamilySet | None) -> tuple[str, ...]:
+    """Return the note on a torch whose publication only the index tells; a plan has what the index was found to have."""
+    if found is None or not found.unverified:
+        return ()
+    return (f"torch {found.versions['torch']} ({found.variant}) is newer than the tables: the index was asked for it",)
 
 
 def _notes(environment: Environment, gone: tuple[str, ...]) -> tuple[str, ...]:

@@ -117,11 +117,16 @@ def test_a_driver_that_was_not_seen_is_told() -> None:
 
 
 def test_an_old_driver_bounds_what_is_newest() -> None:
-    old = moved(healthy(), driver="535.54.03").best().family
+    old = [item.family for item in moved(healthy(), driver="535.54.03").proposals if item.family is not None]
     new = moved(healthy()).best().family
-    assert old is not None
     assert new is not None
-    assert Version(old.versions["torch"]) < Version(new.versions["torch"])
+    assert not new.unverified
+    assert {item.variant for item in old} <= {"cu126", "cu129"}
+    known = [item for item in old if not item.unverified]
+    assert Version(known[0].versions["torch"]) < Version(new.versions["torch"])
+    # whether the newest is there for the driver's CUDA, the index is asked first
+    assert old[0].unverified
+    assert old[0].versions["torch"] == new.versions["torch"]
 
 
 def test_the_plan_is_about_no_fault_and_its_checks_must_pass() -> None:

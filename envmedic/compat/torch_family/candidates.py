@@ -106,7 +106,8 @@ def newest(target: FamilyTarget) -> tuple[Build, ...]:
     """Return every build, newest torch first; of one release: the installed variant, the default one, the newest CUDA.
 
     Where there are GPUs, CUDA builds come before the CPU build; on a CPU host the installed kind does.
-    Builds whose publication is not verified come last: they only provide the reason where no build fits.
+    Builds whose publication is not verified come last, where they only provide the reason that no build fits; where the
+    index is asked, after the others of their release.
     """
     build = installed_build(target)
     variant = build.variant if build else None
@@ -115,11 +116,13 @@ def newest(target: FamilyTarget) -> tuple[Build, ...]:
 
     def rank(item: Build) -> tuple[object, ...]:
         published = item.kept or (item.row is not None and item.row.published)
+        possible = published or target.query.ask_index
         torch = versions.version(item.torch) or _NO_VERSION
         # a login node has no GPU, but its CUDA build is for the nodes that do
         kind = (item.variant == "cpu") == cpu_first
         cuda = versions.dotted(item.cuda or "")
-        return (published, torch, kind, item.variant == variant, item.variant == default.get(item.torch), cuda)
+        wished = (item.variant == variant, item.variant == default.get(item.torch))
+        return (possible, torch, kind, published, *wished, cuda)
 
     rows = (
         Build(

@@ -78,7 +78,8 @@ def _apply(policy: Policy, state: _Answer) -> None:
         state.seen.add((build.torch, build.variant))
         if proposed is not None:
             state.sets.append(proposed)
-            torch.add(build.torch)
+            # the index may lack an unverified build, and have another one of its release
+            torch |= {build.torch} if not proposed.unverified else set()
         if len(torch) >= SETS_PER_POLICY:
             return
     if not state.sets and not state.rejected:
@@ -128,6 +129,7 @@ def _evaluate(build: Build, policy: Policy, state: _Answer) -> FamilySet | None:
         policy=policy,
         reasons=tuple(ruling.sentence() for ruling in rulings),
         default_index=on_default_index(build, versions, state.target),
+        unverified=build.unverified,
     )
 
 

@@ -37,6 +37,11 @@ class Build(msgspec.Struct, frozen=True):
         """CUDA version of the build, None for another backend."""
         return self.row.cuda if self.row else versions.variant_cuda(self.variant)
 
+    @property
+    def unverified(self) -> bool:
+        """Whether the tables have the build and do not know that it is published."""
+        return not self.kept and self.row is not None and not self.row.published
+
     def title(self) -> str:
         """``torch 2.5.1 (cu124)``."""
         return f"torch {self.torch} ({self.variant})"
@@ -54,6 +59,10 @@ def check_published(build: Build, target: FamilyTarget) -> Ruling:
     row = build.row
     if build.kept:
         return passed("variant-published", f"{build.title()} is installed", row.source if row else "")
+    if row is not None and build.unverified and target.query.ask_index:
+        return passed(
+            "variant-published", f"{build.title()} is not known to be published: the index is asked", row.source
+        )
     if row is None or not row.published:
         return broken(
             "variant-published", f"{build.title()} is not known to be published", row.source if row else "", cause="row"

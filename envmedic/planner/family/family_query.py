@@ -48,7 +48,8 @@ def query_of(facts: Facts, environment: Environment, step: TorchFamilyStep, load
     """Return the question for a ``torch_family`` step."""
     found = query(facts, environment, members(environment, step, loaded), step.policy)
     # without a driver the set that fits is a build for the CPU, which is what is at fault
-    return msgspec.structs.replace(found, gpu_required=loaded.playbook.fault == "cpu-only-torch")
+    cpu_only = loaded.playbook.fault == "cpu-only-torch"
+    return msgspec.structs.replace(found, gpu_required=cpu_only, ask_index=True)
 
 
 def query(
