@@ -16,6 +16,10 @@ LIMIT = 6
 """Most ways that are resolved for one plan: each asks the index, and the best come first."""
 
 
+_LAST = 2
+"""How many times as many ways are resolved where none has a solution."""
+
+
 class ResolvedMoves(msgspec.Struct, frozen=True):
     """The answer of the resolver for one way."""
 
@@ -108,13 +112,14 @@ def compare(conflicts: Conflicts, resolves: ResolvesMoves, *, limit: int = LIMIT
         if best is not None and (moves.count, moves.weight) > (len(best.moves), best.dependents):
             larger = moves
             break
-        if len(ways) + len(unsolved) == limit:
+        # what only together has a solution takes longer to find, and a refusal is the alternative
+        if len(ways) + len(unsolved) == (limit if ways else _LAST * limit):
             cut = True
             break
         found = resolves(moves)
         if found.changes is None:
             unsolved.append(moves)
-            sets.widen(moves, found.held)
+            sets.widen(moves, found.held or sets.binding(moves))
         else:
             ways.append(RankedWay(moves, cost(conflicts, found.changes)))
     return Comparison(tuple(sorted(ways, key=lambda item: _rank(item.cost))), tuple(unsolved), larger, cut)

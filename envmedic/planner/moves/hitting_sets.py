@@ -68,6 +68,12 @@ class HittingSets:
                 self._widened.add(name)
                 self._push(frozenset({*moves.names, name}))
 
+    def binding(self, moves: MoveSet) -> tuple[str, ...]:
+        """Return what stays and binds the releases of what moves: one of them may have to move along."""
+        return tuple(
+            dict.fromkeys(item.by.name for name in moves.names for item in self._staying(name, frozenset(moves.names)))
+        )
+
     def _push(self, free: frozenset[str]) -> None:
         if free not in self._seen:
             self._seen.add(free)

@@ -1,32 +1,45 @@
-"""What has a solution only together is planned together."""
+"""Requirements that only together have a solution: what binds the releases of what moves has to move along."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from tests.support.native_case import build_native
-from tests.support.repairs import pure
+from tests.real.manifest import manifest
+from tests.support.native_case import NativeCase, build_native
+from tests.support.venvs import uv
+from tests.support.wheels import make_wheel
+
+RELEASES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("reader", "1.0", ("store<2",)),
+    ("store", "1.0", ()),
+    ("store", "2.0", ()),
+    ("writer", "0.5", ("store<2",)),
+    ("writer", "1.0", ("store>=2",)),
+    ("shell", "0.9", ()),
+    ("shell", "1.0", ("writer>=1",)),
+)
 
 
-def test_what_a_new_release_needs_moves_with_it(tmp_path: Path) -> None:
-    directory = tmp_path / "wheels"
+def build(room: Path) -> NativeCase:
+    """The reader needs an old store, the writer a new one, and the shell the new writer: each has an older release."""
     wheels = [
-        pure(directory, "web", "1.0", "", requires=("routes<2",)),
-        pure(directory, "web", "2.0", "", requires=("routes>=2", "deep>=2")),
-        *(pure(directory, f"site{number}", "3.0", "", requires=("routes>=2", "deep")) for number in range(3)),
-        pure(directory, "routes", "1.9", ""),
-        pure(directory, "routes", "2.1", ""),
-        pure(directory, "deep", "1.0", ""),
-        pure(directory, "deep", "2.4", ""),
+        make_wheel(room / "wheels", name, version, files={f"{name}/__init__.py": ""}, requires=requires)
+        for name, version, requires in RELEASES
     ]
-    names = ["web==1.0", "site0", "site1", "site2", "routes==2.1", "deep==1.0"]
-    case = build_native(tmp_path, wheels, names, "import web\n")
-    log = tmp_path / "conflict.log"
-    log.write_text("web 1.0 requires routes<2, but you have routes 2.1 which is incompatible.\n")
-    done = case.envmedic("plan", "-p", str(case.prefix), "--json", "--log", str(log))
+    case = build_native(room, wheels, ["store==2.0", "writer==1.0", "shell==1.0"], "import reader, writer, shell\n")
+    command = [uv(), "pip", "install", "--quiet", "--no-deps", "--no-config", "--index-url", case.index]
+    subprocess.run([*command, "--python", str(case.python), "reader==1.0"], check=True)
+    return case
+
+
+def test_what_binds_the_releases_moves_along(tmp_path: Path) -> None:
+    case = build(tmp_path)
+    before = manifest(case.prefix)
+    done = case.apply("--playbook", "unmet-requirement")
     assert done.code == 0, done.told()
-    plan = done.document
-    assert [(item["name"], item["after"]) for item in plan["changes"]] == [("deep", "2.4"), ("web", "2.0")]
-    assert "1 other way has no solution" in plan["choice"]["why"]
-    refused = [item["why_not"] for item in plan["alternatives"] if item["title"] == "web!=1.0"]
-    assert refused == ["web 2.0 needs deep>=2, but 1.0 is installed"]
+    moved = {item["name"]: (item["before"], item["after"]) for item in done.document["plan"]["changes"]}
+    assert moved == {"store": ("2.0", "1.0"), "writer": ("1.0", "0.5"), "shell": ("1.0", "0.9")}
+    assert case.envmedic("diagnose", "-p", str(case.prefix), "--json").document["verdict"] == "healthy"
+    assert case.envmedic("undo", "-p", str(case.prefix), "--yes").code == 0
+    assert manifest(case.prefix) == before
