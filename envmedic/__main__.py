@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from envmedic.api.context.settings import Settings
     from envmedic.model.ports import ApplyOptions
 
+_VERSION = {"--version", "-v", "--verbose"}
 _COLLECT_AFTER = 100_000
 """Containers. One command makes some ten thousand that live to its end; looking through them again and again for
 garbage is a twentieth of a diagnosis."""
@@ -33,13 +34,20 @@ def program() -> int:
     """Run one command in a process that is its own, and return its exit code."""
     gc.set_threshold(_COLLECT_AFTER)
     _open_standard_streams()
-    code = _show_version() if sys.argv[1:] == ["--version"] else _command()
+    words = sys.argv[1:]
+    asked = "--version" in words and _VERSION.issuperset(words)
+    code = _show_version(tables=len(words) > 1) if asked else _command()
     return _left(code)
 
 
-def _show_version() -> int:
-    """What argparse would show: this alone needs no part of it."""
+def _show_version(*, tables: bool) -> int:
+    """What argparse would show: this alone needs no part of it. With `tables` also the days of the tables."""
     print(f"envmedic {__version__}")  # noqa: T201
+    if tables:
+        from envmedic.compat.tables import written
+
+        for name, day in written().items():
+            print(f"compatibility table {name}: of {day}")  # noqa: T201
     return 0
 
 

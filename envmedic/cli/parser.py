@@ -22,7 +22,12 @@ EXIT_CODES = (
 def build_parser() -> Parser:
     """Return the parser of ``envmedic``."""
     parser = Parser(prog="envmedic", description=DESCRIPTION, epilog=EXIT_CODES)
-    parser.add_argument("--version", action="version", version=f"envmedic {__version__}")
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"envmedic {__version__}",
+        help="print the version; with -v also the days of the compatibility tables",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     _command(commands, "diagnose", "name the fault in an error text, an environment, or both", _diagnose)
     _command(commands, "run", "run `-- CMD…` as it is, and diagnose it when it fails", _run)

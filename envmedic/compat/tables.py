@@ -242,6 +242,18 @@ class ExtensionTables(Model, frozen=True, kw_only=True):
     numpy: tuple[NumpyRelease, ...]
 
 
+class _Head(Model, frozen=True, kw_only=True):
+    """What each data file says of itself."""
+
+    meta: dict[str, object]
+
+
+def written() -> dict[str, str]:
+    """Return the day (ISO 8601) on which each table was written, by the name of its file without the ending."""
+    files = sorted(_DATA.glob("*.json"))
+    return {path.stem: str(_decode(path.name, _Head).meta["generated"]) for path in files}
+
+
 def read_data_file(name: str) -> bytes:
     """Return the bytes of a data file of this package."""
     return (_DATA / name).read_bytes()

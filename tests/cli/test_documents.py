@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from envmedic import __version__
+from envmedic.compat import tables
 from tests.cli.support import ROOT, Done, Shell, copied, failure, state_of
 from tests.envs.nms_cuda.case import REPAIRED, Case, build
 
@@ -205,3 +208,17 @@ def test_a_users_own_playbook_is_found(shared: Case, reader: Shell, tmp_path: Pa
     broken = user.envmedic("diagnose", "--json", "-p", str(shared.prefix))
     failure(broken, code=2, kind="invalid-playbook", says="old-driver.yaml:1:1")
     assert state_of(shared.prefix) == before
+
+
+def test_the_age_of_each_table_is_told(reader: Shell) -> None:
+    days = tables.written()
+    assert set(days) == {"conda_packages", "cuda_driver", "extensions", "gpu_arch", "torch_releases"}
+    assert all(dt.date.fromisoformat(day) > dt.date(2026, 1, 1) for day in days.values())
+    assert reader.envmedic("facts", "--host-only", "--json").document["tables"] == days
+    assert "torch releases  of " + days["torch_releases"] in reader.envmedic("facts", "--host-only").out
+    shown = reader.envmedic("--version", "-v").out.splitlines()
+    assert shown == [
+        f"envmedic {__version__}",
+        *(f"compatibility table {name}: of {day}" for name, day in days.items()),
+    ]
+    assert reader.envmedic("--version").out.splitlines() == shown[:1]

@@ -13,6 +13,7 @@ import msgspec
 
 from envmedic import __version__, forked
 from envmedic.api.context.settings import Settings
+from envmedic.compat import tables
 from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Notice, Stage, StageFinished, StageStarted
@@ -47,11 +48,15 @@ def observe(settings: Settings, prefix: Path | None, *, meanwhile: Callable[[], 
         if settings.host_file is not None or prefix is None:
             host = host_of(settings)  # first: the file of --host may be wrong
             environment = None if prefix is None else _environment(settings, prefix)
-            return Facts(envmedic=__version__, host=host, environment=environment)
+            return _facts(host, environment)
         # To observe the host is mostly to wait for the driver's answer.
         with forked.begun(observe_host) as asked:
             environment = _environment(settings, prefix, meanwhile)
-            return Facts(envmedic=__version__, host=asked.value(), environment=environment)
+            return _facts(asked.value(), environment)
+
+
+def _facts(host: Host, environment: Environment | None) -> Facts:
+    return Facts(envmedic=__version__, host=host, environment=environment, tables=tables.written())
 
 
 def _environment(settings: Settings, prefix: Path, meanwhile: Callable[[], None] | None = None) -> Environment:

@@ -10,7 +10,6 @@ from packaging.utils import canonicalize_name
 
 from envmedic import planner
 from envmedic.api.context.settings import Settings
-from envmedic.installers.resolution import project_edit
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Plan
 
@@ -32,6 +31,8 @@ def with_edit(settings: Settings, environment: Environment | None, plan: Plan, e
         after[canonicalize_name(change.name)] = change.after
     if settings.unnamed:
         return _unedited(plan, f"uv would start its Python; name it with -p {shlex.quote(environment.prefix)}")
+    from envmedic.installers.resolution import project_edit  # late: it needs packages of the extra `repair`
+
     try:
         edit = project_edit.make(environment, asked, after, offline=settings.offline)
     except project_edit.NoEditError as error:

@@ -15,6 +15,9 @@ def facts_lines(facts: Facts) -> list[Line]:
     lines = [line("Host", "bold"), *table(host_rows(facts.host))]
     if facts.environment is not None:
         lines += [line(""), line("Environment", "bold"), *_environment(facts.environment), *_project(facts)]
+    if facts.tables:
+        days = [(name.replace("_", " "), f"of {day}") for name, day in facts.tables.items()]
+        lines += [line(""), line("Compatibility tables", "bold"), *table(days)]
     return lines
 
 
