@@ -31,7 +31,7 @@ def with_edit(settings: Settings, environment: Environment | None, plan: Plan, e
         after[canonicalize_name(change.name)] = change.after
     if settings.unnamed:
         return _unedited(plan, f"uv would start its Python; name it with -p {shlex.quote(environment.prefix)}")
-    from envmedic.installers.resolution import project_edit  # late: it needs packages of the extra `repair`
+    from envmedic.installers.resolution import project_edit
 
     try:
         edit = project_edit.make(environment, asked, after, offline=settings.offline)
