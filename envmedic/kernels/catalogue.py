@@ -19,6 +19,20 @@ from envmedic_kernels.checks import (
     transforms,
 )
 from envmedic_kernels.harness.units import Unit
+from envmedic_kernels.training import (
+    convolutions,
+    large,
+    linear,
+    long_attention,
+    losses,
+    normalization,
+    pooling,
+    randomness,
+    recurrent,
+    selection,
+    steps,
+    triton_kernel,
+)
 
 EVERYWHERE = "the CPU and every GPU"
 RATHER_GPU = "every GPU, and where no GPU is asked for the CPU"
@@ -30,6 +44,16 @@ NOWHERE = "no device"
 def _of_kind(check, *kinds):
     """A function that runs `check` in each of `kinds`, by kind."""
     return {kind: functools.partial(check, kind=kind) for kind in kinds}
+
+
+def _precisions(name, check, *more):
+    """The parts of a check of training: fp32 wherever it runs, the other precisions on GPUs alone."""
+    return (
+        (name + "-fp32", functools.partial(check, kind="fp32"), RATHER_GPU),
+        (name + "-fp16", functools.partial(check, kind="fp16"), GPU_ONLY),
+        (name + "-bf16", functools.partial(dense.bf16, check), GPU_ONLY),
+        *((name + "-" + kind, functools.partial(check, kind=kind), GPU_ONLY) for kind in more),
+    )
 
 
 _MATMUL = _of_kind(dense.matmul, "fp32", "tf32", "fp16")
@@ -59,6 +83,29 @@ ON_TORCH = {
         ("attention", attention.default, RATHER_GPU),
         *(("attention-" + name, attention.by(name), GPU_ONLY) for name in attention.BACKENDS),
     ),
+    "linear": _precisions("linear", linear.check, "fp64"),
+    "recurrent": _precisions("recurrent", recurrent.check),
+    "normalization": _precisions("normalization", normalization.check),
+    "conv-layers": _precisions("conv-layers", convolutions.check),
+    "long-attention": (
+        ("long-attention", long_attention.by(None), RATHER_GPU),
+        *(("long-attention-" + name, long_attention.by(name), GPU_ONLY) for name in attention.BACKENDS),
+    ),
+    "losses": _precisions("losses", losses.check),
+    "selection": _precisions("selection", selection.check),
+    "pooling": _precisions("pooling", pooling.check),
+    "randomness": (
+        ("randomness-fp32", functools.partial(randomness.check, kind="float32"), RATHER_GPU),
+        ("randomness-fp16", functools.partial(randomness.check, kind="float16"), GPU_ONLY),
+    ),
+    "training-steps": (
+        ("training-steps-optimizers", steps.optimizers, RATHER_GPU),
+        ("training-steps-bf16", functools.partial(steps.mixed, kind="bf16"), RATHER_GPU),
+        ("training-steps-fp16", functools.partial(steps.mixed, kind="fp16"), GPU_ONLY),
+    ),
+    "large-tensors": (("large-tensors", large.elements, GPU_ONLY),),
+    "async-copies": (("async-copies", large.copies, GPU_ONLY),),
+    "triton-kernel": (("triton-kernel", triton_kernel.check, GPU_ONLY),),
     "autograd": (("autograd", algebra.autograd, RATHER_GPU),),
     "streams": (("streams", queues.streams, GPU_ONLY), ("streams-graph", queues.graph, GPU_ONLY)),
     "torch-compile": (("torch-compile", compiled.compiled, RATHER_GPU),),
@@ -72,6 +119,7 @@ ON_TORCH = {
 ON_TORCHVISION = {
     "torchvision-dispatch": (("torchvision-dispatch", operators.dispatch, NOWHERE),),
     "torchvision-nms": (("torchvision-nms", operators.nms, EVERYWHERE),),
+    "torchvision-many-boxes": (("torchvision-many-boxes", operators.many, RATHER_GPU),),
     "torchvision-roi-align": (("torchvision-roi-align", operators.roi_align, EVERYWHERE),),
 }
 ON_TORCHAUDIO = {"torchaudio-lfilter": (("torchaudio-lfilter", audio.lfilter, RATHER_GPU),)}
@@ -79,7 +127,7 @@ CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO}
 BY_MODULE = {"torchvision": ON_TORCHVISION, "torchaudio": ON_TORCHAUDIO}
 """Module that is imported on top of torch → the checks that use it."""
 # Each takes from seconds to minutes: they compile, start processes or import many packages.
-SLOW = ("torch-compile", "all-reduce", "extension-smoke", "extension-build")
+SLOW = ("torch-compile", "triton-kernel", "all-reduce", "extension-smoke", "extension-build")
 """Checks that run by hand only when they are named."""
 
 

@@ -48,14 +48,17 @@ def by(name):
         import torch
 
         torch_support.needs(torch, BACKENDS[name][1], "attention by %s" % name)
-        return _check(torch, context, lambda attend, *operands: _only(torch, name, attend, operands))
+        return _check(torch, context, lambda attend, *operands: only(torch, name, attend, operands))
 
     return check
 
 
-def _only(torch, name, attend, operands):
-    """Attention with `name` as the one backend that torch may take."""
-    claims = _claims(torch, name, operands)
+def only(torch, name, attend, operands, rest=(None, 0.0, False)):
+    """Attention with `name` as the one backend that torch may take; `rest` is mask, dropout and whether it is causal.
+
+    Raises `NotApplicable` where the backend does not take such inputs.
+    """
+    claims = _claims(torch, name, operands, rest)
     if claims is False:
         raise NotApplicable("torch says that %s does not take such inputs on this GPU" % name)
     try:
@@ -67,14 +70,13 @@ def _only(torch, name, attend, operands):
         raise
 
 
-def _claims(torch, name, operands):
+def _claims(torch, name, operands, rest):
     """Whether torch says that the backend takes `operands`; None where it cannot be asked."""
     ask = getattr(torch.backends.cuda, BACKENDS[name][2] or "", None)
     if name == "math":
         return True
     if ask is None:
         return None
-    rest = (None, 0.0, False)
     try:
         parameters = torch.backends.cuda.SDPAParams(*operands, *rest)
     except TypeError:  # from 2.5 on with one more

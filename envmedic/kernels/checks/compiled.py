@@ -69,6 +69,11 @@ def _applicable(torch, context):
         torch_support.capable(torch, context, (7, 0), "Triton")
         if importlib.util.find_spec("triton") is None:
             raise NotApplicable("Triton is not installed")
+    require_compiler(context)
+
+
+def require_compiler(context):
+    """Raise `NotApplicable` where there is no compiler: Triton builds its launchers in C, torch.compile the CPU's code in C++."""
     names = [os.environ.get("CC")] if os.environ.get("CC") else ["cc", "gcc", "clang"]
     names = names if context.on_gpu else [os.environ.get("CXX") or "c++", "g++"]
     if not any(shutil.which(name.split()[0]) for name in names):

@@ -26,6 +26,7 @@ _REGISTERED = re.compile(r"^(\w+): registered at (\S+?)(?::\d+)? ", re.MULTILINE
 _FOLDER = {"CPU": "cpu", "CUDA": "(?:cuda|hip)"}
 NMS_SIZES = {"cpu": (0, 1, 7, 65), "gpu": (0, 1, 63, 64, 65, 500)}
 """The CUDA kernel works in blocks of 64 boxes."""
+MANY, KINDS, THRESHOLD = {"cpu": 400, "gpu": 5000}, 3, 0.5
 ROI_SHAPES = {"cpu": (2, 3, 16, 6), "gpu": (2, 8, 40, 60)}
 """(images, channels, pixels a side, regions)"""
 POOLED, SAMPLING, SCALE = 3, 2, 0.5
@@ -112,6 +113,35 @@ def _nms_round(torch, torchvision, context, seed, count, threshold):
     same("device of the kept indices", kept.device.type, context.device.partition(":")[0])
     what = "nms of %d boxes at %s, seed %d" % (count, threshold, seed)
     same(what, [int(index) for index in kept.cpu().tolist()], expected)
+
+
+def many(context):
+    """``nms`` and ``batched_nms`` of thousands of boxes keep the same ones in the same order as the reference."""
+    import torch
+    import torchvision
+
+    dense.prepare(torch, context)
+    count = MANY["gpu" if context.on_gpu else "cpu"]
+    for seed in context.seeds():
+        boxes, scores, kept = reference.scattered_boxes(seed, count, THRESHOLD)
+        placed = torch.tensor(boxes, dtype=torch.float32).to(context.device)
+        marks = torch.tensor(scores, dtype=torch.float32).to(context.device)
+        got = torchvision.ops.nms(placed, marks, THRESHOLD)
+        same("device of the kept indices", got.device.type, context.device.partition(":")[0])
+        _same_boxes("nms of %d boxes, seed %d" % (count, seed), got, kept)
+        kinds = [number % KINDS for number in range(count)]
+        _, _, kept = reference.scattered_boxes(seed, count, THRESHOLD, kinds)
+        got = torchvision.ops.batched_nms(placed, marks, torch.tensor(kinds).to(context.device), THRESHOLD)
+        _same_boxes("batched_nms of %d boxes, seed %d" % (count, seed), got, kept)
+    return Result("seed %d, %d boxes" % (context.seed, count), 0.0, 0.0)
+
+
+def _same_boxes(what, tensor, expected):
+    got = [int(index) for index in tensor.cpu().tolist()]
+    if got != expected:
+        first = next((place for place, pair in enumerate(zip(got, expected)) if pair[0] != pair[1]), None)
+        where = "the number of them" if first is None else "number %d" % first
+        raise Disagreement("%s keeps %d boxes, expected %d; they differ at %s" % (what, len(got), len(expected), where))
 
 
 def roi_align(context):

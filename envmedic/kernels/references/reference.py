@@ -98,6 +98,46 @@ def nms(boxes, scores, threshold):
     return kept
 
 
+CELL, OF_CELL = 64, 8
+"""Side of the cells of `scattered_boxes`, and boxes in each."""
+
+
+def scattered_boxes(seed, count, threshold, kinds=None):
+    """Thousands of boxes in cells that do not touch, with scores, and what suppression keeps, best score first.
+
+    Only boxes of a cell overlap, which makes the reference quick. With `kinds`, a number for each box, only boxes of
+    one kind suppress each other. The same `seed` gives the same boxes.
+    """
+    generator = random.Random(seed)
+    side = math.ceil(math.sqrt(count / OF_CELL))
+    cells = [((number % side) * CELL, (number // side) * CELL) for number in range(-(-count // OF_CELL))]
+    boxes = []
+    for number in range(count):
+        x, y = cells[number // OF_CELL]
+        others = boxes[number - number % OF_CELL :]
+        while True:
+            left, top = x + generator.randrange(0, 160) / 8.0, y + generator.randrange(0, 160) / 8.0
+            box = (left, top, left + generator.randrange(120, 320) / 8.0, top + generator.randrange(120, 320) / 8.0)
+            # near the threshold, rounding to 32 bits may rightly decide the other way
+            if all(abs(overlap(box, other) - threshold) > DECISIVE for other in others):
+                break
+        boxes.append(box)
+    places = list(range(count))
+    generator.shuffle(places)
+    shuffled = [boxes[place] for place in places]
+    scores = [(rank + 1) / (count + 1.0) for rank in range(count)]
+    generator.shuffle(scores)
+    of_cell = {}
+    kept = []
+    for index in sorted(range(count), key=lambda i: -scores[i]):
+        key = (places[index] // OF_CELL, kinds[index] if kinds else 0)
+        rivals = of_cell.setdefault(key, [])
+        if all(overlap(shuffled[index], shuffled[other]) <= threshold for other in rivals):
+            rivals.append(index)
+            kept.append(index)
+    return [list(box) for box in shuffled], scores, kept
+
+
 def regions(seed, count, images, size, scale):
     """`count` regions ``[image, x1, y1, x2, y2]``, some of them over the border, for maps of `size` pixels a side."""
     generator = random.Random(seed)

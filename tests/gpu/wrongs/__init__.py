@@ -1,0 +1,1 @@
+"""Environments that compute wrongly, and which checks see it."""
