@@ -94,7 +94,7 @@ def _round(torch, inputs, name, mode):
     doubles = [each.to(context.device).clone().requires_grad_() for each in exact[:3]]
     wanted = _reference(*doubles, there)
     (wanted * exact[3].to(context.device)).sum().backward()
-    _spots(torch, inputs, wanted, exact, mask)
+    _spots(inputs, wanted, exact, mask)
     pairs = [(result, wanted), *((one.grad, other.grad) for one, other in zip(operands, doubles))]
     return [(part, _by_rows(got, right)) for part, (got, right) in zip(attention.PARTS, pairs)]
 
@@ -107,7 +107,7 @@ def _attended(torch, name, operands, given):
     return attention.only(torch, name, lambda: function(*operands, **given), operands, more)
 
 
-def _spots(torch, inputs, wanted, exact, mask):
+def _spots(inputs, wanted, exact, mask):
     """Compare some rows of the reference with the same on the CPU."""
     query, key, value = (each[0, 1] for each in exact[:3])
     for row in inputs.whole(len(query), SPOTS).tolist():
