@@ -186,6 +186,11 @@ def test_pins_in_the_way_are_named_with_their_place(asked: Asked, tmp_path: Path
     with pytest.raises(NoSolution, match="that you have pinned") as refusal:
         asked.resolve(CondaRequest(remove=("pytorch",), removable=("*",)))
     assert refusal.value.cause == "pinned_packages of conda's configuration pins pytorch 2.3.*"
+    places = {"pytorch 2.3.*": "/home/me/.condarc:4"}
+    asked.configuration = dataclasses.replace(asked.configuration, pin_places=places)
+    with pytest.raises(NoSolution, match="that you have pinned") as refusal:
+        asked.resolve(CondaRequest(remove=("pytorch",), removable=("*",)))
+    assert refusal.value.cause == "/home/me/.condarc:4 pins pytorch 2.3.*"
 
 
 def test_a_pin_that_cannot_be_read_is_named(asked: Asked) -> None:

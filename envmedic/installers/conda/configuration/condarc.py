@@ -24,6 +24,7 @@ _LISTS: Final = ("channels", "default_channels", "pinned_packages", "pkgs_dirs",
 _TABLES: Final = ("custom_channels", "custom_multichannels", "proxy_servers")
 _ALIASES: Final = {"channel": "channels", "whitelist_channels": "allowlist_channels", "verify_ssl": "ssl_verify",
                    "default_channel": "default_channels"}  # fmt: skip
+_PINS: Final = "pinned_packages"
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
 
@@ -45,6 +46,32 @@ def read(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.enviro
             else:
                 merged[key] = value
     return merged
+
+
+def pin_places(prefix: Path, root: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Where each item of `pinned_packages` stands: file and line, or the variable; of several the strongest."""
+    found: dict[str, str] = {}
+    for path in condarc.files(prefix, root, environ):
+        try:
+            pins = _file(path, environ, prefix).get(_PINS, ())
+            lines = safe_io.read(path, _LARGEST, follow=not path.is_relative_to(prefix)).decode().splitlines()
+        except (OSError, InputError):
+            continue  # conda may read what is refused here: its pins hold all the same, without a place
+        found |= {pin: f"{path}:{_line(pin, [_expanded(line, environ) for line in lines])}" for pin in pins}
+    variable = f"CONDA_{_PINS.upper()}"
+    return found | dict.fromkeys(_from_variables(environ).get(_PINS, ()), variable)
+
+
+def _line(pin: str, lines: list[str]) -> int:
+    """Number of the line that states `pin`; that of the key where YAML writes it otherwise."""
+    key = next((number for number, text in enumerate(lines, 1) if text.lstrip("{'\" ").startswith(_PINS)), 1)
+    stated = (number for number, text in enumerate(lines, 1) if number >= key and _states(text, pin))
+    return next(stated, key)
+
+
+def _states(text: str, pin: str) -> bool:
+    """Whether a line has the whole pin: `numpy 1.2` is no part of `numpy 1.26`."""
+    return re.search(rf"(?<![\w.-]){re.escape(pin)}(?![\w.*])", text.partition(" #")[0]) is not None
 
 
 def _file(path: Path, environ: Mapping[str, str], prefix: Path) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class CondaConfiguration:
     priority: str = "flexible"
     """``strict``, ``flexible`` or ``disabled``."""
     pinned: tuple[str, ...] = ()
+    pin_places: Mapping[str, str] = field(default_factory=dict)
+    """File and line, or the variable, of each pin whose place is known."""
     offline: bool = False
     verify: Verify = True
     proxies: tuple[tuple[str, str], ...] = ()
@@ -72,14 +74,17 @@ def read(
     program = client.find(prefix, environ)
     settings, notes = _settings(program, prefix, environ)
     names = channels.read_names(settings)
+    root = client.root_of(program, prefix)
+    pins = tuple(settings.get("pinned_packages", ()))
     return CondaConfiguration(
         sources=_sources(settings, names, prefix, packages),
         priority=_priority(settings.get("channel_priority")),
-        pinned=tuple(settings.get("pinned_packages", ())),
+        pinned=pins,
+        pin_places=condarc.pin_places(prefix, root, environ) if pins else {},
         offline=settings.get("offline") is True,
         verify=_verify(settings.get("ssl_verify", True)),
         proxies=tuple(sorted(_proxies(settings.get("proxy_servers", {})))),
-        package_folders=_package_folders(settings, client.root_of(program, prefix), environ),
+        package_folders=_package_folders(settings, root, environ),
         client=program,
         notes=notes,
         names=names,

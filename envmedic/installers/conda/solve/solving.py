@@ -69,12 +69,13 @@ class Solver:
         return change
 
     def _places(self, question: SolverRequest) -> dict[str, str]:
-        """Where each pin stands, in words: file and line, where it is a file that holds nothing else."""
+        """Where each pin stands: file and line, or the variable; in words where that is not known."""
         path = Path(self.environment.real_prefix) / PINNED
         data = small_files.read(path) or b""
         lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
         numbered = {line: f"{path}:{number}" for number, line in enumerate(lines, 1)}
-        return {pin: numbered.get(pin, "pinned_packages of conda's configuration") for pin in question.pins}
+        known = {**self.configuration.pin_places, **numbered}
+        return {pin: known.get(pin, "pinned_packages of conda's configuration") for pin in question.pins}
 
     def _ask(self, question: SolverRequest, *, tolerant: bool) -> dict[str, Any]:
         pinned, preferred = question.documents(tolerant=tolerant)
