@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution
+from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution, StorageError
 from envmedic.installers.uv import UvInstaller
 from envmedic.model.ports import ResolveRequest
 from tests.installers.observed import environment
@@ -36,6 +38,8 @@ def test_a_closed_port(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(error, NetworkError)
     assert error.summary == "http://127.0.0.1:9/simple/app cannot be reached"
     assert error.cause == "the connection was refused"
+    assert "Connection refused" in error.details[-1]
+    assert "os error" not in "".join(error.details)
 
 
 def test_a_host_name_that_does_not_resolve(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +126,25 @@ def test_offline_without_the_index_in_the_cache(venv: Path) -> None:
     with pytest.raises(NoSolution) as raised:
         UvInstaller().resolve(ResolveRequest(pins=("app==1.0",), offline=True), environment(venv), lambda _: None)
     assert raised.value.hint == "Run without --offline, or give a directory of wheels with --find-links"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a file system is mounted")
+def test_a_full_cache(venv: Path, tmp_path: Path, server: IndexServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(cache)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        monkeypatch.setenv("UV_CACHE_DIR", str(cache))
+        error = failure(venv, server.url, monkeypatch)
+    finally:
+        subprocess.run(["umount", str(cache)], check=True)
+    assert isinstance(error, StorageError)
+    assert error.summary == "There is no room left for uv"
+    assert str(cache) in str(error.cause)
+    assert str(error.cause).endswith("No space left on device")
+    assert "UV_CACHE_DIR" in str(error.hint)
 
 
 def test_anything_else_carries_the_output(venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 import signal
 
-from envmedic.errors import EnvmedicError, InstallerError, IntegrityError, Killed, NetworkError, NoSolution
+from envmedic.errors import (
+    EnvmedicError,
+    InstallerError,
+    IntegrityError,
+    Killed,
+    NetworkError,
+    NoSolution,
+    StorageError,
+)
 from envmedic.installers.index.credentials import host_of, redacted
 from envmedic.model.ports import CommandResult
 
@@ -37,6 +45,9 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3} [^)]*)\)")
 _DAMAGED = re.compile(r"Failed to extract archive|Failed to read from zip file|invalid package format")
 _OWN_FILES = re.compile(r"^warning: Requirements file .* does not contain any dependencies")
 """Warning about our own file of constraints, which is empty when nothing was excluded."""
+_FULL = re.compile(r"No space left on device|[Dd]isk quota exceeded")
+_NUMBER = re.compile(r" \(os error \d+\)")
+"""The number that Rust adds to the words of the kernel, which say the same."""
 _DENIED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
 
 
@@ -45,9 +56,12 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
     # SIGKILL that was not ours: the OOM killer or the user, and nothing about the environment.
     if result.signal == signal.SIGKILL and not result.timed_out:
         return Killed("uv")
-    output = redacted(result.stderr + result.stdout)
+    output = _NUMBER.sub("", redacted(result.stderr + result.stdout))
     lines = [line for line in output.strip().splitlines() if not _OWN_FILES.search(line)]
     details = tuple(lines[-KEPT_LINES:])
+    # First: where nothing can be written, whatever else went wrong follows.
+    if _FULL.search(output):
+        return _full(lines, details)
     # Before "No solution found": after 401 or 403 uv treats the index as one without the package, and its conclusion
     # misleads.
     if _DENIED.search(output):
@@ -59,9 +73,7 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
     network = _network(output, details)
     if network is not None and variant_index is not None and host_of(variant_index) in network.summary:
         network.hint = "Name a mirror of the PyTorch index with --torch-index, or give wheels with --find-links"
-    if network is not None:
-        return network
-    return InstallerError(
+    return network or InstallerError(
         f"uv could not resolve {', '.join(pins)}",
         cause=_first_cause(output) or _ending(result),
         hint=_NO_CACHE if "Failed to initialize cache" in output else _UNKNOWN,
@@ -77,6 +89,18 @@ def _ending(result: CommandResult) -> str:
         f"it exited with status {result.returncode}"
         if result.signal is None
         else f"it was ended by signal {result.signal}"
+    )
+
+
+def _full(lines: list[str], details: tuple[str, ...]) -> StorageError:
+    last = next(number for number, line in enumerate(lines) if _FULL.search(line))
+    # uv's line above the kernel's words says what could not be written
+    told = (line.strip().removeprefix("cause: ") for line in lines[max(last - 1, 0) : last + 1])
+    return StorageError(
+        "There is no room left for uv",
+        cause=": ".join(told),
+        hint="Make room there, or set UV_CACHE_DIR and TMPDIR to directories on another file system",
+        details=details,
     )
 
 
