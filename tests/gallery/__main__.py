@@ -18,6 +18,8 @@ from tests.gallery.stacks import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".gallery"
+BY_RUN = 4
+"""Number of faults that are also handed in by `run` and `apply --last`."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,6 +55,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def chosen(options: argparse.Namespace) -> list[Case]:
     """The cases in their order."""
     single = [Case((fault,)) for fault in FAULTS if "stacks" not in options.only]
+    if single:
+        # cheap ones: how the fault is handed in differs, not the fault
+        shown = [fault for fault in FAULTS if fault.base == "light" and not (fault.silent or fault.log)]
+        single += [Case((fault,), last=True) for fault in shown if fault.ending == "repaired"][:BY_RUN]
     stacks = [*draw(options.stack, options.seed), *draw(options.light, options.seed, light=True)][options.start :]
     bases = [name for name in options.only if name in BASES] or list(BASES)
     return [
