@@ -60,12 +60,11 @@ def test_a_program_that_cannot_be_started_is_an_error_of_the_system(
     tmp_path: Path, text: str, mode: int, expected: int
 ) -> None:
     program = script(tmp_path / "program", text, mode)
-    before = open_files()
+    files, processes = open_files(), children()
     with pytest.raises(OSError, match=os.strerror(expected)) as caught:
         ask([program], timeout_s=10)
     assert (caught.value.errno, caught.value.filename) == (expected, program)
-    assert open_files() == before
-    assert not children()
+    assert (open_files(), children()) == (files, processes)
 
 
 def test_a_missing_directory_and_an_impossible_word_are_errors_of_the_system(tmp_path: Path) -> None:

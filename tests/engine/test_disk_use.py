@@ -134,7 +134,7 @@ def test_a_kill_between_two_removals_leaves_a_store_that_is_read_and_trimmed_lat
     number, ended = 0, False
     while not ended:
         world = small_world(memory / str(number))
-        world.options = ApplyOptions(staging="relocate", keep=5)
+        world.options, world.project_edit = ApplyOptions(staging="relocate", keep=5), None
         transactions = [repair(world, version) for version in (1, 2)]
         crash = Crash(number)
         ended = in_child(lambda: world.prune(0, point=crash))  # noqa: B023  # called at once
