@@ -8,6 +8,8 @@ import signal
 import hypothesis
 import pytest
 
+from tests.support.forking import forget_children
+
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("untimed")
 
@@ -27,6 +29,11 @@ ASKED_FOR = {
     "projects": ("ENVMEDIC_TEST_PROJECTS", "projects of the real poetry and PDM", "make test-projects"),
 }
 """Marker → the variable that asks for such tests, why they have to be asked for, and how."""
+
+
+def pytest_runtest_setup() -> None:
+    """A test answers for its own processes: one before it may have left some that end by themselves."""
+    forget_children()
 
 
 def pytest_configure(config: pytest.Config) -> None:

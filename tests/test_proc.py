@@ -18,7 +18,7 @@ import pytest
 from envmedic import proc
 from envmedic.model.ports import CommandResult
 from envmedic.proc.output import KEPT_CHARACTERS
-from tests.support.forking import IMPORTERS
+from tests.support.forking import children
 
 PYTHON = sys.executable
 SH = "/bin/sh"
@@ -40,12 +40,6 @@ def closes(before: set[str]) -> bool:
 
 def open_files() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
-
-
-def children() -> set[int]:
-    """Processes of this one, zombies included, except those in which other tests run commands."""
-    listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-    return {int(pid) for pid in listed.split()} - IMPORTERS
 
 
 def alive(pid: int) -> bool:

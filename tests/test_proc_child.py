@@ -17,7 +17,8 @@ import pytest
 from envmedic import proc
 from envmedic.proc.child import Child, deferred_signals
 from envmedic.proc.plain import collect
-from tests.test_proc import SH, alive, busy_threads, children, ends, grandchild_script, open_files
+from tests.support.forking import children
+from tests.test_proc import SH, alive, busy_threads, ends, grandchild_script, open_files
 
 Watch = Callable[[Callable[[int], None]], None]
 

@@ -15,7 +15,8 @@ import pytest
 
 from envmedic.owner import User
 from envmedic.proc import Question, ask
-from tests.test_proc import PYTHON, SH, alive, busy_threads, children, ends, grandchild_script, open_files, script
+from tests.support.forking import children
+from tests.test_proc import PYTHON, SH, alive, busy_threads, ends, grandchild_script, open_files, script
 
 
 def test_streams_and_exit_status_are_returned() -> None:
@@ -60,11 +61,12 @@ def test_a_program_that_cannot_be_started_is_an_error_of_the_system(
     tmp_path: Path, text: str, mode: int, expected: int
 ) -> None:
     program = script(tmp_path / "program", text, mode)
-    files, processes = open_files(), children()
+    before = open_files()
     with pytest.raises(OSError, match=os.strerror(expected)) as caught:
         ask([program], timeout_s=10)
     assert (caught.value.errno, caught.value.filename) == (expected, program)
-    assert (open_files(), children()) == (files, processes)
+    assert open_files() == before
+    assert not children()
 
 
 def test_a_missing_directory_and_an_impossible_word_are_errors_of_the_system(tmp_path: Path) -> None:

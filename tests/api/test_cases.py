@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from envmedic.api.planning import cases
-from envmedic.errors import PreflightError
+from envmedic.errors import InputError, PreflightError
+from envmedic.model.findings import Diagnosis
 from tests.engine.world import make_environment
 
 NOBODY = 65534
@@ -61,3 +62,14 @@ def test_root_keeps_no_case_below_a_directory_of_another_user(tmp_path: Path, ro
     os.chown(roots_state, NOBODY, NOBODY)
     with pytest.raises(PermissionError, match="another user"):
         cases.keep(make_environment(tmp_path / "env"), RAN)
+
+
+@pytest.mark.usefixtures("state")
+def test_a_time_before_the_failure_proves_nothing(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path / "env")
+    cases.keep(prefix, RAN)
+    case, found = cases.load(prefix), Diagnosis(prefix=None, facts=None, verdict="unknown")
+    with pytest.raises(InputError, match=r"took 1\.0 s"):
+        cases.program_of(case, (), found, 0.9)
+    assert cases.program_of(case, (), found, 1.0).pass_after_s == 1.0
+    assert cases.program_of(case, (), found, None).pass_after_s == 60.0

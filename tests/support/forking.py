@@ -41,6 +41,8 @@ _AT_ONCE = 1 << 15
 
 IMPORTERS: set[int] = set()
 """Process ids of those that run commands for this process until it ends."""
+FORMER: set[int] = set()
+"""Process ids of those that the tests before the present one have left: none of its business."""
 
 Ended = tuple[int, bytes, bytes]
 """Exit code (negative: the signal), stdout and stderr."""
@@ -66,6 +68,22 @@ def run_process(
         argv, input=stdin, capture_output=True, cwd=cwd, env=dict(variables), timeout=limit_s, check=False
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def children() -> set[int]:
+    """Processes of the present test that are there, zombies included, except those in which tests run commands."""
+    return _listed() - IMPORTERS - FORMER
+
+
+def forget_children() -> None:
+    """Have `children` return none of those that are there now."""
+    FORMER.clear()
+    FORMER.update(_listed())
+
+
+def _listed() -> set[int]:
+    text = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+    return set(map(int, text.split()))
 
 
 @cache
