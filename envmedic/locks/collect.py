@@ -173,6 +173,7 @@ def _stated(item: Distribution) -> LockedPackage:
         manager="pip",
         name=item.name,
         version=item.version,
+        path=unquote(urlsplit(url).path) if kind in {"directory", "editable"} and url.startswith("file:") else None,
         # a wheel from a local file may be one that an index has as well, by its name and version
         kind="wheel" if kind == "archive" and local and filename.endswith(".whl") else kind,
         url=None if local else url,

@@ -13,6 +13,8 @@ from envmedic.model.lock import Incomplete, Lock, LockedPackage
 FETCH: Final = "lock again with --fetch-hashes to take it from the index"
 ABSENT: Final = "no index that is configured for pip or uv has its file; install it again from one that has"
 
+_ELSEWHERE: Final = "publish it, install it from a repository, or write a pylock or requirements into its project"
+
 
 def with_gaps(lock: Lock, form: LockFormat) -> Lock:
     """`lock` in that format, with the entries that the format cannot hold in `incomplete`."""
@@ -52,8 +54,9 @@ def _pip_missing(item: LockedPackage, form: LockFormat, advice: str) -> str | No
     if form.needs_pep440 and not _has_version(item):
         return f"its version {item.version} is none by PEP 440, which {form.name} wants"
     # before the hash: a hash of a local build would not help anyone else to install it
-    local = _local(item)
-    if local is not None or not form.holds_hashes:
+    held = item.path is not None and form.holds_directories
+    local = None if held else _local(item)
+    if local is not None or held or not form.holds_hashes:
         return local
     return _repository(item, form) if item.kind == "vcs" else _file_missing(item, form, advice)
 
@@ -79,9 +82,9 @@ def _file_missing(item: LockedPackage, form: LockFormat, advice: str) -> str | N
 def _local(item: LockedPackage) -> str | None:
     """Why other machines cannot install it; None where they can."""
     if item.kind == "editable":
-        return "an editable install from a directory of this machine: publish it, or install it from a repository"
+        return f"an editable install from a directory of this machine: {_ELSEWHERE}"
     if item.kind == "directory":
-        return "installed from a directory of this machine: publish it, or install it from a repository"
+        return f"installed from a directory of this machine: {_ELSEWHERE}"
     if item.kind in {"vcs", "archive"} and item.url is None:
         return "installed from a file or repository of this machine: publish it where others can reach it"
     if item.kind == "unknown" and item.sha256 is None:

@@ -40,6 +40,8 @@ class LockFormat(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it names a repository with its commit, which has no hash."""
     holds_subdirectories: bool
     """Whether it names the directory of an archive in which a project lies."""
+    holds_directories: bool
+    """Whether it names the directory of a local project, relative to itself."""
     holds_platforms: bool
     """Whether one file can be for several platforms."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from envmedic.errors import InputError
 from envmedic.locks import seal
 from envmedic.locks.formats import LOCK_FORMATS
 from envmedic.model.base import from_json
-from envmedic.model.lock import Lock
+from envmedic.model.lock import Incomplete, Lock
 
 _READ = ", ".join(form.noun for form in LOCK_FORMATS.values() if form.read is not None)
 _OF_PROJECTS = (
@@ -23,6 +26,7 @@ _OF_PROJECTS = (
      "pixi itself compares the two: pixi install --frozen"),
 )  # fmt: skip
 """Locks of projects, what is in each, and the command of the tool that goes on."""
+_NOT_HELD = re.compile(r"^# not in it: (\S+) (\S*): (.*)$", re.MULTILINE)
 _HINT = f"Give {_READ}, or the output of `envmedic lock --json`"
 
 
@@ -56,7 +60,14 @@ def read(path: Path, platform: str | None = None) -> Lock:
     if form.read is None:
         cause = f"It is {form.noun}, {form.unreadable}"
         raise InputError(f"{source} cannot be checked against an environment", cause=cause, hint=_HINT)
-    return form.read(content, source, platform)
+    found = form.read(content, source, platform)
+    return msgspec.structs.replace(found, incomplete=(*found.incomplete, *_not_held(content)))
+
+
+def _not_held(content: str) -> Iterator[Incomplete]:
+    """What a lock says that it does not hold."""
+    for name, version, reason in _NOT_HELD.findall(content):
+        yield Incomplete(name=name, version=version, reason=reason)
 
 
 def _content(path: Path) -> str:

@@ -52,6 +52,8 @@ class LockedPackage(Model, frozen=True, kw_only=True):
     """Platforms it is locked for, where there are several; empty for that of the environment alone."""
     accepted: tuple[str, ...] = ()
     """SHA-256 of every file that a lock made by another tool accepts, where it names several; `sha256` is None then."""
+    path: str | None = None
+    """Directory of a local project, absolute; in a written lock relative to it. None where it is none, or not near it."""
     installed_by: str = ""
     """What installed it: ``pip``, ``uv``, ``conda``, ``other``; empty where a lock does not say."""
 

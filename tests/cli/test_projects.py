@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.support import Shell
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, TORCH, Case
-from tests.support.venvs import uv
+from tests.support.venvs import editable_project, uv
 
 PLAN = ("plan", "--playbook", "nms-cuda", "--no-gpu")
 APPLY = ("apply", "--playbook", "nms-cuda", "--no-gpu", "--yes")
@@ -260,3 +260,17 @@ def test_an_environment_is_compared_with_the_lock_of_uv(reader: Shell, project: 
     assert [(item["kind"], item["name"]) for item in other.document["differences"]] == [("missing", "pillow")]
     assert other.code == 1
     assert lock.read_bytes() == before
+
+
+def test_a_project_that_uv_installs_itself_is_in_its_lock(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    folder = editable_project(tmp_path / "shop", "shop")
+    own = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    index = f'[[tool.uv.index]]\nname = "mini"\nurl = "{shared.index}"\ndefault = true\n'
+    text = own.replace('version = "0.1"', 'version = "0.1"\nrequires-python = ">=3.10"\ndependencies = ["pillow"]')
+    (folder / "pyproject.toml").write_text(text + index, encoding="utf-8")
+    run_uv(folder, "sync")
+    lock = ("--lock", str(folder / "uv.lock"))
+    same = reader.envmedic("verify", "--json", "--check", "pip-check", *lock, "-p", str(folder / ".venv"))
+    assert (same.code, same.document["differences"], same.document["compared"]) == (0, [], 2), same.told()
+    made = reader.envmedic("create", *lock, "-p", str(tmp_path / "new"))
+    assert made.code == 0, made.told()

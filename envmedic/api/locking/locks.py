@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,13 +99,28 @@ def write_lock(
     An incomplete lock is neither written nor returned as text, unless `allow_incomplete`; the missing entries are then
     comments. Raises InputError if it cannot be written, InstallerError without conda-lock.
     """
-    judged, text = writing.written(found, form)
+    judged, text = writing.written(_placed(found, path.parent if path is not None else Path.cwd()), form)
     if judged.incomplete and not allow_incomplete:
         return judged, ""
     if path is not None:
         writing.save(text, path)
         judged = msgspec.structs.replace(judged, path=str(path))
     return judged, text
+
+
+def _placed(found: Lock, folder: Path) -> Lock:
+    """Return `found` for a file in `folder`: local projects by their way from there, those outside its repository by none."""
+    own = folder.resolve()
+    root = next((item for item in (own, *own.parents) if (item / ".git").exists()), own)
+    packages = tuple(
+        item if item.path is None else msgspec.structs.replace(item, path=_way(Path(item.path).resolve(), own, root))
+        for item in found.packages
+    )
+    return msgspec.structs.replace(found, packages=packages)
+
+
+def _way(project: Path, folder: Path, root: Path) -> str | None:
+    return os.path.relpath(project, folder) if project.is_relative_to(root) else None
 
 
 def lock_files(

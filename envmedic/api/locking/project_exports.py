@@ -31,13 +31,13 @@ def read_lock(path: Path) -> Lock:
     with tempfile.TemporaryDirectory(prefix="envmedic-export-") as name:
         output = Path(name) / "pylock.toml"
         # frozen: neither the lock nor an environment is touched; another Python than the project's, which is not started
-        argv = [find_uv(), "export", "--frozen", "--no-emit-project", "--format=pylock.toml", "--no-header", "--quiet"]
+        argv = [find_uv(), "export", "--frozen", "--format=pylock.toml", "--no-header", "--quiet"]
         argv += ["--color=never", "--no-python-downloads", f"--python={sys.executable}", f"--project={folder}"]
         result = proc.run([*argv, "-o", str(output)], env={"VIRTUAL_ENV": None}, timeout_s=_TIMEOUT_S)
         if result.returncode != 0:
             raise InputError(
                 f"{path} cannot be exported by uv",
                 cause=result.stderr.strip().rpartition("\n")[2] or None,
-                hint=f"Export it yourself, and give that: {shlex.join(['uv', *argv[1:6], '-o', 'pylock.toml'])}",
+                hint=f"Export it yourself, and give that: {shlex.join(['uv', *argv[1:5], '-o', 'pylock.toml'])}",
             )
         return msgspec.structs.replace(reading.read(output), path=str(path))

@@ -26,8 +26,8 @@ from envmedic.model.plan import Artifact
 from envmedic.model.ports import ResolveRequest
 
 _TIMEOUT_S = 900.0
-_BUILT: frozenset[str] = frozenset({"sdist", "archive", "vcs"})
-"""Kinds that uv fetches and builds itself, by their hash or commit."""
+_BUILT: frozenset[str] = frozenset({"sdist", "archive", "vcs", "editable", "directory"})
+"""Kinds that uv builds itself, those that it fetches by their hash or commit."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ def parts(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSou
     NetworkError.
     """
     # All of them in one error before anything is fetched, not one per run.
-    hopeless = [item for item in wanted if item.kind in {"editable", "directory", "unknown"}]
+    hopeless = [item for item in wanted if item.kind in {"editable", "directory", "unknown"} and not _is_here(item)]
     if hopeless:
         names = ", ".join(f"{item.name} {item.version} ({item.kind})" for item in hopeless)
         raise InputError(
             f"The lock cannot be carried out elsewhere: {names}",
-            cause="They were installed from a directory of another machine, or from nobody knows where",
+            cause="They were installed from a directory that is not here, or from nobody knows where",
             hint="Build wheels of them, install those, and lock again",
         )
     files = [item for item in wanted if item.kind == "wheel"]
@@ -74,6 +74,11 @@ def parts(wanted: Sequence[LockedPackage], python: Interpreter, sources: LockSou
     rest = [item for item in files if item.name not in found]
     found |= _asked(rest, python, sources) if rest else {}
     return Parts(tuple(found[item.name] for item in files), tuple(item for item in wanted if item.kind in _BUILT))
+
+
+def _is_here(item: LockedPackage) -> bool:
+    """Whether a local project lies where the lock says."""
+    return item.path is not None and Path(item.path).is_dir()
 
 
 def _folder(where: str) -> Path | None:
@@ -172,7 +177,7 @@ def build_commands(
     request = ResolveRequest(pins=(), find_links=sources.find_links, offline=sources.offline)
     told = uv_options.translate(configuration.read(None), request)
     base = [sources.uv, "pip", "install", f"--python={python}", "--no-deps", "--no-progress", "--link-mode=copy"]
-    hashed = [item for item in built if item.kind != "vcs"]
+    hashed = [item for item in built if item.kind != "vcs" and item.path is None]
     if hashed:
         lines = folder / "sources.txt"
         lines.write_text("".join(f"{_line(item)}\n" for item in hashed), encoding="utf-8")
@@ -182,6 +187,8 @@ def build_commands(
     for item in built:
         if item.kind == "vcs":
             yield [*base, *told.arguments, _repository(item)]
+        elif item.path is not None:
+            yield [*base, *told.arguments, *(["--editable"] if item.kind == "editable" else []), item.path]
 
 
 def _line(item: LockedPackage) -> str:

@@ -277,6 +277,7 @@ FORMAT: Final = LockFormat(
     needs_pep440=False,
     holds_repositories=False,
     holds_subdirectories=False,
+    holds_directories=False,
     holds_platforms=True,
     noun="a conda-lock.yml",
     recognises=lambda path, content: (is_yaml(path) or _is_lock(content)) and not has_dependencies(content),

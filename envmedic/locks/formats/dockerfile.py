@@ -129,6 +129,7 @@ FORMAT: Final = LockFormat(
     needs_pep440=False,
     holds_repositories=False,
     holds_subdirectories=False,
+    holds_directories=False,
     holds_platforms=False,
     noun="a Dockerfile",
     recognises=_is_dockerfile,

@@ -76,6 +76,7 @@ FORMAT: Final = LockFormat(
     needs_pep440=False,
     holds_repositories=True,
     holds_subdirectories=True,
+    holds_directories=False,
     holds_platforms=False,
     noun="an environment.yml",
     recognises=lambda path, content: is_yaml(path) and has_dependencies(content),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ from packaging.markers import Marker
 from packaging.pylock import (
     Package,
     PackageArchive,
+    PackageDirectory,
     PackageSdist,
     PackageVcs,
     PackageWheel,
@@ -91,7 +93,8 @@ def _package(group: list[LockedPackage], platforms: tuple[str, ...]) -> Package:
     markers = [f"({_marker(name)})" for name in own] if len(own) < len(platforms) else []
     return Package(
         name=canonicalize_name(item.name),
-        version=Version(item.version),
+        # the version of a source tree may change with it
+        version=Version(item.version) if item.path is None else None,
         marker=Marker(" or ".join(markers)) if markers else None,
         index=item.index,
         wheels=list(map(_wheel, group)) if item.kind == "wheel" else None,
@@ -99,6 +102,7 @@ def _package(group: list[LockedPackage], platforms: tuple[str, ...]) -> Package:
         archive=PackageArchive(url=url, size=size, hashes=hashes, subdirectory=item.subdirectory)
         if item.kind in {"archive", "unknown"}
         else None,
+        directory=PackageDirectory(path=item.path, editable=item.kind == "editable") if item.path is not None else None,
         vcs=PackageVcs(type="git", url=url, commit_id=item.revision or "", subdirectory=item.subdirectory)
         if item.kind == "vcs"
         else None,
@@ -121,7 +125,7 @@ def parse(content: str, source: str) -> Lock:
         raise InputError(f"{source} is not a valid pylock.toml", cause=str(error), hint=seal.AGAIN) from error
     facts = raw.get("tool", {}).get("envmedic", {})
     seal.require(_entries(document.to_dict()), facts.get("digest"), source)
-    packages = tuple(_read(item) for item in document.packages if _applies(item))
+    packages = tuple(_read(item, source) for item in document.packages if _applies(item))
     values = seal.restored({key: str(value) for key, value in facts.items()})
     return Lock(
         **values,  # type: ignore[arg-type]  # texts
@@ -136,7 +140,7 @@ def _applies(item: Package) -> bool:
     return item.marker is None or item.marker.evaluate(context="lock_file")
 
 
-def _read(item: Package) -> LockedPackage:
+def _read(item: Package, source: str) -> LockedPackage:
     files: list[PackageWheel | PackageSdist | PackageArchive] = [*(item.wheels or ())]
     # an installer prefers a wheel, so the hash of the source archive says nothing of what it installs
     files += [item.sdist] if item.sdist is not None and not files else []
@@ -155,6 +159,7 @@ def _read(item: Package) -> LockedPackage:
         accepted=hashes if len(hashes) > 1 else (),
         size_bytes=one.size if one is not None else None,
         index=item.index,
+        path=str((Path(source).parent / item.directory.path).resolve()) if item.directory is not None else None,
         revision=item.vcs.commit_id if item.vcs is not None else None,
         subdirectory=_subdirectory(item),
         hash_source="lock" if hashes else "",
@@ -211,7 +216,7 @@ FORMAT: Final = LockFormat(
     name="pylock",
     filename="pylock.toml",
     about="wheels with hashes (PEP 751); pip and uv install it",
-    holds="wheels, source archives, archives and repositories with their commit",
+    holds="wheels, source archives, archives, repositories with their commit, and projects in directories near it",
     read_by="`uv pip sync pylock.toml`, a recent pip (`-r pylock.toml`, experimental there)",
     holds_conda=False,
     needs_conda=False,
@@ -220,6 +225,7 @@ FORMAT: Final = LockFormat(
     needs_pep440=True,
     holds_repositories=True,
     holds_subdirectories=True,
+    holds_directories=True,
     holds_platforms=True,
     noun="a pylock.toml",
     recognises=lambda path, content: path.suffix.lower() == ".toml" or _MARK.search(content) is not None,

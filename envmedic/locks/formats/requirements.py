@@ -7,7 +7,9 @@ https://pip.pypa.io/en/stable/topics/secure-installs/.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -32,6 +34,8 @@ _HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
 _FACT = re.compile(r"# ([a-z]+): (.*)")
 _INDEXED = re.compile(r"# from an index: (\S+) (\S+)")
 """Name and index; without it, a wheel of an index would read back as an archive installed by URL."""
+_BY_HAND = ("pip", "install", "--no-deps")
+_LOCAL = re.compile(rf"^# local project (\S+): ({' '.join(_BY_HAND)} .+)$", re.MULTILINE)
 _LABELLED = frozenset({"torch", "torchvision", "torchaudio"})
 """Distributions whose builds have labels: ``2.5.1+cpu``."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
@@ -42,14 +46,35 @@ _KNOWN = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--no-
 
 def text(lock: Lock) -> str:
     """The file. Entries that the format cannot hold are named in a comment."""
-    entries = list(map(entry, complete(lock, FORMAT)))
+    held = complete(lock, FORMAT)
+    entries = [entry(item) for item in held if item.path is None]
     head = ["# What is installed, exactly; made by `envmedic lock`."]
     head += [f"# {key}: {value}" for key, value in seal.facts(lock).items()]
     head += [f"# digest: {seal.digest(entries)}", "#"]
-    head += [f"# from an index: {item.name} {item.index}" for item in complete(lock, FORMAT) if item.index]
+    head += [f"# from an index: {item.name} {item.index}" for item in held if item.index]
     head += [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
+    head += [f"# local project {item.name}: {_by_hand(item)}" for item in held if item.path is not None]
     head += ["# pip install --no-deps --require-hashes -r FILE", "# uv pip sync --require-hashes FILE", ""]
     return "\n".join([*head, *entries]) + "\n"
+
+
+def _by_hand(item: LockedPackage) -> str:
+    """The command for a project in a directory, which has no hash: pip takes none beside those that have."""
+    path = item.path or ""
+    place = path if path.startswith((".", "/")) else f"./{path}"
+    return shlex.join([*_BY_HAND, *(["-e"] if item.kind == "editable" else []), place])
+
+
+def _local_projects(content: str, source: str) -> Iterator[LockedPackage]:
+    for name, command in _LOCAL.findall(content):
+        *_, path = shlex.split(command)
+        yield LockedPackage(
+            manager="pip",
+            name=name,
+            version="",
+            kind="editable" if "-e" in shlex.split(command)[:-1] else "directory",
+            path=str((Path(source).parent / path).resolve()),
+        )
 
 
 def entry(item: LockedPackage) -> str:
@@ -85,6 +110,7 @@ def parse(content: str, source: str) -> Lock:
     packages = tuple(_of_index(_package(line, source), indexed) for line in entries)
     # the digest is over entries as written, not over the text: comments and options may change
     seal.require([entry(item) for item in packages], facts.get("digest"), source)
+    packages = tuple(sorted((*packages, *_local_projects(content, source)), key=lambda item: item.name))
     values = seal.restored(facts)
     return Lock(**values, packages=packages, indexes=tuple(indexes), format=FORMAT.name, path=source)  # type: ignore[arg-type]  # texts
 
@@ -179,7 +205,7 @@ FORMAT: Final = LockFormat(
     name="requirements",
     filename="requirements.txt",
     about="wheels with hashes, for pip and uv of any age",
-    holds="wheels and archives with hashes",
+    holds="wheels and archives with hashes; projects in directories near it as comments",
     read_by="`pip install --no-deps --require-hashes -r`, `uv pip sync --require-hashes`",
     holds_conda=False,
     needs_conda=False,
@@ -188,6 +214,7 @@ FORMAT: Final = LockFormat(
     needs_pep440=False,
     holds_repositories=False,
     holds_subdirectories=False,
+    holds_directories=True,
     holds_platforms=False,
     noun="requirements with hashes",
     recognises=lambda _path, _content: False,  # they are any text that no other format claims
