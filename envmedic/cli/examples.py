@@ -93,7 +93,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     ),
     "lock": (
         ("lock -p .venv -o pylock.toml", "what is installed, exactly"),
-        ("lock -n train --format dockerfile -o Dockerfile --fetch-hashes", "an image of it"),
+        ("lock -n train --format dockerfile -o Dockerfile", "an image of it"),
     ),
     "completion": (
         (

@@ -391,7 +391,9 @@ def _lock(parser: Parser) -> None:
         help="also lock for this platform, such as linux-aarch64, which is solved for; can be repeated",
     )
     parser.option(
-        "--fetch-hashes", action="store_true", help="ask the indexes for what is not known here; verified by content"
+        "--fetch-hashes",
+        action="store_true",
+        help="fail where an index cannot be asked for what is not known here (default: that is missing)",
     )
     parser.option(
         "--allow-incomplete", action="store_true", help="write it without the entries that cannot be locked (exit 1)"

@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from envmedic.locks.lock_format import LockFormat
 from envmedic.model.lock import Incomplete, Lock, LockedPackage
 
-FETCH: Final = "lock again with --fetch-hashes to take it from the index"
+FETCH: Final = "lock again where its index can be asked, without --offline"
 ABSENT: Final = "no index that is configured for pip or uv has its file; install it again from one that has"
 
 _ELSEWHERE: Final = "publish it, install it from a repository, or write a pylock or requirements into its project"

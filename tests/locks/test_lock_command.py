@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from envmedic import toml
 from envmedic.locks.reading import read
+from tests.cli.support import Shell, failure
 from tests.locks.world import World
 from tests.support.index import write_index
 from tests.support.venvs import editable_project, install_editable, python_of, site_packages
@@ -67,24 +69,36 @@ def test_the_lock_of_what_a_lock_installed_is_the_same(room: World) -> None:
 
 def test_without_any_cache_entries_are_named_and_nothing_is_written(room: World) -> None:
     path = room.room / "pylock.toml"
-    done = room.forget().lock("-o", str(path))
+    done = room.forget().lock("--offline", "-o", str(path))
     assert done.code == 1
     assert not path.exists()
     assert "alpha 1.0, beta 2.0, gamma 3.0" in done.err
-    assert "--fetch-hashes" in done.err
+    assert "without --offline" in done.err
+
+
+def test_an_index_that_cannot_be_asked_is_told_and_its_entries_are_missing(room: World) -> None:
+    path = room.room / "pylock.toml"
+    gone = dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), "http://127.0.0.1:9/simple")
+    room = replace(room, user=Shell(room.user.home, {**room.user.variables, **gone}))
+    done = room.forget().lock("-o", str(path))
+    assert done.code == 1, done.told()
+    assert "Hashes that only an index knows are missing: " in done.err
+    assert "alpha 1.0, beta 2.0, gamma 3.0" in done.err
+    failure(room.forget().lock("--fetch-hashes", "--json", "-o", str(path)), code=1, kind="network", says="127.0.0.1")
+    assert not path.exists()
 
 
 def test_incomplete_locks_are_written_where_that_is_accepted(room: World) -> None:
     path = room.room / "requirements.txt"
-    done = room.forget().lock("--format", "requirements", "-o", str(path), "--allow-incomplete", "--json")
+    done = room.forget().lock("--offline", "--format", "requirements", "-o", str(path), "--allow-incomplete", "--json")
     assert done.code == 1
     assert [item["name"] for item in done.document["incomplete"]] == ["alpha", "beta", "gamma"]
     assert "# not in it: beta 2.0:" in path.read_text(encoding="utf-8")
     assert read(path).packages == ()
 
 
-def test_hashes_are_fetched_where_that_is_asked_for(room: World) -> None:
-    done = room.forget().lock("--fetch-hashes", "--json")
+def test_hashes_are_fetched_where_they_are_not_known_here(room: World) -> None:
+    done = room.forget().lock("--json")
     assert done.code == 0, done.told()
     packages = {item["name"]: item for item in done.document["packages"]}
     assert {name: item["sha256"] for name, item in packages.items()} == {
@@ -101,7 +115,7 @@ def test_a_wheel_that_is_named_otherwise_is_told_by_its_content(world: World) ->
         files={"gamma.py": "version = 'another build'\n"},
     )  # fmt: skip
     write_index(world.room / "index", [*world.wheels.values(), other])
-    done = world.forget().lock("--fetch-hashes", "--json")
+    done = world.forget().lock("--json")
     assert done.code == 0, done.told()
     found = next(item for item in done.document["packages"] if item["name"] == "gamma")
     assert found["sha256"] == gamma.sha256
@@ -109,12 +123,12 @@ def test_a_wheel_that_is_named_otherwise_is_told_by_its_content(world: World) ->
 
 def test_no_option_is_advised_that_was_given(world: World) -> None:
     shutil.rmtree(world.room / "index" / "simple" / "gamma")
-    done = world.forget().lock("--fetch-hashes", "--json")
+    done = world.forget().lock("--json")
     assert done.code == 1, done.told()
     (left,) = done.document["incomplete"]
     assert left["name"] == "gamma"
     assert "no index that is configured for pip or uv has its file" in left["reason"]
-    assert "--fetch-hashes" not in done.err
+    assert "--offline" not in done.err
 
 
 def test_a_file_edited_since_proves_nothing(world: World) -> None:
@@ -126,7 +140,7 @@ def test_a_file_edited_since_proves_nothing(world: World) -> None:
     page = world.room / "index" / "simple" / "gamma" / "index.html"
     link = f'<a href="../../files/gamma-3.0.tar.gz#sha256={"0" * 64}">gamma-3.0.tar.gz</a>'
     page.write_text(page.read_text(encoding="utf-8").replace("<body>", f"<body>{link}"), encoding="utf-8")
-    done = world.forget().lock("--fetch-hashes", "--json")
+    done = world.forget().lock("--json")
     found = next(item for item in done.document["packages"] if item["name"] == "gamma")
     assert found["kind"] == "sdist"
     assert done.document["builds"] is True
@@ -138,7 +152,7 @@ def test_a_wheel_that_envmedic_keeps_gives_the_hash_and_needs_no_network(room: W
     folder = other.user.home / ".cache" / "envmedic" / "wheels" / beta.sha256[:2] / beta.sha256
     folder.mkdir(parents=True)
     shutil.copy(beta.path, folder)
-    done = other.lock("--format", "requirements", "--json")
+    done = other.lock("--offline", "--format", "requirements", "--json")
     found = {item["name"]: item for item in done.document["packages"]}
     assert found["beta"]["sha256"] == beta.sha256
     assert found["beta"]["hash_source"] == "wheel cache"
@@ -147,7 +161,8 @@ def test_a_wheel_that_envmedic_keeps_gives_the_hash_and_needs_no_network(room: W
 
 def test_a_kept_wheel_with_other_content_is_not_believed(room: World) -> None:
     changed = make_wheel(room.room / "changed", "alpha", "1.0", files={"alpha.py": "version = 'changed'\n"})
-    done = room.forget().lock("--find-links", str(changed.path.parent), "--format", "requirements", "--json")
+    found = ("--offline", "--find-links", str(changed.path.parent))
+    done = room.forget().lock(*found, "--format", "requirements", "--json")
     assert "alpha" in [item["name"] for item in done.document["incomplete"]]
 
 

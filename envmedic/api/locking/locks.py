@@ -20,34 +20,43 @@ from envmedic.installers import uv
 from envmedic.installers.resolution import provenance
 from envmedic.locks import collect, platforms, writing
 from envmedic.locks.formats import LOCK_FORMATS, fitting
+from envmedic.model.events import Notice
 from envmedic.model.facts import Distribution, Environment, Facts
 from envmedic.model.lock import Lock, LockFormatName
 from envmedic.model.record import Record
 
 
-def lock(settings: Settings, prefix: Path, *, fetch_hashes: bool = False) -> Lock:
-    """Return the lock of the environment at `prefix`. With `fetch_hashes`, raises NetworkError or InstallerError."""
-    return lock_of(settings, observe(settings, prefix), fetch_hashes=fetch_hashes)
+def lock(settings: Settings, prefix: Path, *, must_ask: bool = False) -> Lock:
+    """Return the lock of the environment at `prefix`, with what the indexes say of files that are not known here.
+
+    An index that cannot be asked is a notice; with `must_ask`, NetworkError or InstallerError.
+    """
+    return lock_of(settings, observe(settings, prefix), ask=not settings.offline, must_ask=must_ask)
 
 
-def lock_of(settings: Settings, facts: Facts, *, fetch_hashes: bool = False) -> Lock:
-    """Return the lock of an observed environment."""
+def lock_of(settings: Settings, facts: Facts, *, ask: bool = False, must_ask: bool = False) -> Lock:
+    """Return the lock of an observed environment; indexes are asked where `ask` says so."""
     if facts.environment is None:
         raise AssertionError
     real = Path(facts.environment.real_prefix)
     behind = live_records.live_records(real)
+    unreached: list[EnvmedicError] = []
     sources = provenance.FileSources(
         uv=uv.find_uv(),
-        fetch=fetch_hashes and not settings.offline,
+        fetch=ask,
+        unreached=None if must_ask else unreached.append,
         artifacts=installed_by_repairs.artifacts(behind),
         find_links=settings.find_links,
         torch_index=settings.torch_index,
     )
     with stage(settings.stream, "resolve"):
         known = provenance.find_files(facts.environment, _unknown(facts.environment), sources)
+    for error in unreached:
+        told = f"Hashes that only an index knows are missing: {error.summary}"
+        settings.stream.emit(Notice(code="index-not-asked", message=told, level="warning"))
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=created)
-    found = msgspec.structs.replace(found, asked=sources.fetch)
+    found = msgspec.structs.replace(found, asked=ask and not unreached)
     # the repair's checks say nothing about packages that changed after it
     return _verified(found, behind[0]) if behind and installed_by_repairs.unchanged(real, behind[0]) else found
 
@@ -70,10 +79,10 @@ def _verified(found: Lock, record: Record) -> Lock:
     return msgspec.structs.replace(found, transaction=record.transaction, verified=tuple(passed))
 
 
-def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, fetch_hashes: bool = False) -> Lock:
+def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, must_ask: bool = False) -> Lock:
     """Return the lock for further platforms too. Raises InputError for an unknown one, NoSolution without packages."""
     facts = observe(settings, prefix)
-    found = lock_of(settings, facts, fetch_hashes=fetch_hashes)
+    found = lock_of(settings, facts, ask=not settings.offline, must_ask=must_ask)
     return for_platforms(settings, facts, found, names)
 
 

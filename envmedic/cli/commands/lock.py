@@ -19,9 +19,9 @@ def lock(args: argparse.Namespace, output: CommandOutput) -> int:
         locks.require_platforms(args.platform, args.format)
     prefix = prefix_of(target_of(args), settings, output)
     if args.platform:
-        found = locks.lock_for(settings, prefix, args.platform, fetch_hashes=args.fetch_hashes)
+        found = locks.lock_for(settings, prefix, args.platform, must_ask=args.fetch_hashes)
     else:
-        found = locks.lock(settings, prefix, fetch_hashes=args.fetch_hashes)
+        found = locks.lock(settings, prefix, must_ask=args.fetch_hashes)
     path = Path(args.output) if args.output else None
     form = args.format or locks.default_format(found)
     done, text = locks.write_lock(found, form, path, allow_incomplete=args.allow_incomplete)

@@ -22,7 +22,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envmedic.errors import InstallerError, NetworkError
+from envmedic.errors import EnvmedicError, InstallerError, NetworkError
 from envmedic.installers.index import configuration
 from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.credentials import without_credentials
@@ -50,6 +50,8 @@ class FileSources:
     uv: str
     fetch: bool = False
     """Whether to query indexes over the network; otherwise uv's cache of their pages is read."""
+    unreached: Callable[[EnvmedicError], None] | None = None
+    """Told of an index that cannot be asked, whose files are left out then; without it, that ends the search."""
     artifacts: tuple[Artifact, ...] = ()
     """Wheels that envmedic installed here, by its own records."""
     find_links: tuple[str, ...] = ()
@@ -61,7 +63,7 @@ def find_files(
 ) -> Mapping[Key, WheelFile]:
     """The files of `wanted`; a distribution whose file cannot be determined is left out.
 
-    Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network.
+    Raises `NetworkError` or `InstallerError` only where `sources.fetch` allows the network, and nobody is told of it.
     """
     plain = [msgspec.structs.replace(item, version=_normal(item.version)) for item in wanted]
     found = _found(environment, plain, sources)
@@ -142,7 +144,14 @@ def _from_indexes(
             for label, group in groupby(sorted(rest, key=_label), key=_label):
                 request = _request(label, sources)
                 asking = IndexQuery(sources.uv, environment, uv_options.translate(read, request), offline=http is None)
-                chosen.update(_Look(asking, http, request, found).at(list(group)))
+                try:
+                    chosen.update(_Look(asking, http, request, found).at(list(group)))
+                except (NetworkError, InstallerError) as error:
+                    if http is None:
+                        continue  # uv's cache has no page of it
+                    if sources.unreached is None:
+                        raise
+                    sources.unreached(error)
     return chosen
 
 
@@ -178,13 +187,8 @@ class _Look:
     """Files known already, perhaps without URL."""
 
     def at(self, wanted: Sequence[Distribution]) -> dict[Key, WheelFile]:
-        """The files of `wanted` that could be determined. Raises `NetworkError` or `InstallerError` unless offline."""
-        try:
-            offers = self._offers(wanted)
-        except (NetworkError, InstallerError):
-            if self.session is None:
-                return {}  # uv's cache has no page of it
-            raise
+        """The files of `wanted` that could be determined. Raises `NetworkError` or `InstallerError`."""
+        offers = self._offers(wanted)
         with ThreadPoolExecutor(PARALLEL) as pool:
             files = pool.map(lambda item: self._file(item, offers.get(_key(item), ())), wanted)
             return {_key(item): file for item, file in zip(wanted, files, strict=True) if file is not None}
