@@ -6,16 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
+from envmedic import __version__, planner
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.context.wiring import check_runner, engine_ports
 from envmedic.engine.generations import generations, state_diff
 from envmedic.engine.generations.undo_losses import Loss
+from envmedic.engine.store import journal as journals
 from envmedic.engine.store.context import TransactionContext
 from envmedic.engine.store.interruption import Cancel, never
 from envmedic.engine.store.layout import Store
+from envmedic.engine.store.protection import refuse_protected
+from envmedic.engine.transaction import transaction
+from envmedic.model.facts import Host
+from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
-from envmedic.model.record import Difference, History, KeptTree, NewFiles, Record
+from envmedic.model.record import Difference, History, KeepLimits, KeptTree, NewFiles, Record
 from envmedic.model.registries.modes import AllowName
 from envmedic.probe.packages.distributions import states
 
@@ -103,16 +111,47 @@ def difference(settings: Settings, prefix: Path, before: str | None = None, afte
     return state_diff.difference(prefix, states, before=before, after=after)
 
 
-def surplus(settings: Settings, prefix: Path, keep: int) -> tuple[KeptTree, ...]:
-    """Return the kept trees but the `keep` nearest, with the files that exist nowhere else."""
+def snapshot(settings: Settings, prefix: Path, text: str, options: ApplyOptions) -> Record:
+    """Keep the environment as it is now as a generation with `text`, and return the record. It stays as it is.
+
+    What runs from it keeps running. Errors before the transaction begins are raised; later ones are in the record.
+    """
+    target = EnvironmentTarget.of(prefix)
+    refuse_protected(target.real, options.allow)
+    plan = planner.named(
+        Plan(
+            envmedic=__version__,
+            created=journals.now(),
+            prefix=str(target.prefix),
+            real_prefix=str(target.real),
+            environment_digest="",
+            purpose="snapshot",
+            text=text,
+            playbook=None,
+            fault=None,
+            host=Host(source="not observed"),
+            steps=(),
+        )
+    )
+    return transaction.apply(
+        plan,
+        options=msgspec.structs.replace(options, allow=(*options.allow, "in-use")),
+        ports=engine_ports(settings, target, confirm=lambda _plan: True),
+        checks=check_runner(settings, target),
+        stream=settings.stream,
+    )
+
+
+def surplus(settings: Settings, prefix: Path, limits: KeepLimits) -> tuple[KeptTree, ...]:
+    """Return the kept trees beyond `limits`, with the files that exist nowhere else."""
     del settings
-    return generations.surplus(Store.of(prefix), keep)
+    return generations.surplus(Store.of(prefix), limits)
 
 
-def prune(settings: Settings, prefix: Path, keep: int, drop_new: DropNew) -> History:
-    """Remove all but `keep` old trees, and return the remaining history.
+def prune(settings: Settings, prefix: Path, limits: KeepLimits, drop_new: DropNew) -> History:
+    """Remove the old trees beyond `limits`, and return the remaining history.
 
     Trees with files that exist nowhere else stay, unless `drop_new` says otherwise.
     """
-    generations.prune(prefix, keep=keep, stream=settings.stream, drop_new=drop_new)
+    generations.prune(prefix, limits=limits, stream=settings.stream, drop_new=drop_new)
     return generations.history(prefix)

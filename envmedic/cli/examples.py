@@ -48,6 +48,13 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("verify --lock pylock.toml", "is it still what the lock says"),
         ("verify --baseline before.json", "what is worse than in an earlier `verify --json`"),
     ),
+    "snapshot": (
+        ("snapshot -m 'before trying vllm'", "in the time of a clone; `undo` goes back to it"),
+        (
+            "snapshot -p .venv --clone copy",
+            "shares no file with the environment, for one whose files are edited in place",
+        ),
+    ),
     "undo": (("undo", "to before the last repair"), ("undo -p .venv --yes", "without being asked")),
     "redo": (("redo", "bring the repair back that was undone"), ("redo -p .venv --yes", "without being asked")),
     "history": (("history", "every repair, and what is kept of it"), ("history -n train --json", "as a document")),
@@ -59,6 +66,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "prune": (
         ("prune", "remove all kept generations; there is no undo then"),
         ("prune --keep 1 --yes", "all but the nearest one, without being asked"),
+        ("prune --older-than 30d --max-size 20GB", "by age, and by what they take alone"),
     ),
     "playbooks": (
         ("playbooks list", "those found: shipped and your own"),

@@ -43,6 +43,7 @@ _HOMES = {
     "plan": "repair",
     "apply": "repair",
     "verify": "repair",
+    "snapshot": "generations",
     "undo": "generations",
     "redo": "generations",
     "history": "generations",

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from envmedic.errors import InputError
 from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS, OF_CONDA, OF_WHEELS
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
+_TIMES = {"h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SIZES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _COLUMNS = 80
 """Columns where there is no terminal."""
 
@@ -248,6 +250,23 @@ def at_least(lowest: int) -> Callable[[str], int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} on")
 
     return convert
+
+
+def age(text: str) -> float:
+    """A length of time, as ``30d``, in seconds."""
+    return _measured(text, _TIMES, "a length of time such as 12h, 30d or 8w")
+
+
+def size(text: str) -> int:
+    """An amount of disk space, as ``20GB``, in bytes."""
+    return int(_measured(text.upper().removesuffix("B"), _SIZES, "a size such as 500MB or 20GB"))
+
+
+def _measured(text: str, units: Mapping[str, float], meaning: str) -> float:
+    number, unit = text[:-1], text[-1:]
+    if number.replace(".", "", 1).isdecimal() and number.isascii() and unit in units:
+        return float(number) * units[unit]
+    raise argparse.ArgumentTypeError(f"{text!r} is not {meaning}")
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from envmedic import __version__
-from envmedic.cli.options import Parser, at_least, installer, seconds, sentence
+from envmedic.cli.options import Parser, age, at_least, installer, seconds, sentence, size
 from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
 
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
@@ -41,6 +41,7 @@ def build_parser() -> Parser:
     _command(commands, "plan", "show what a repair would do, and change nothing", _plan)
     _command(commands, "apply", "repair in a clone, verify it, and swap it in", _apply)
     _command(commands, "verify", "run the checks on an environment as it is", _verify)
+    _command(commands, "snapshot", "keep the environment as it is now, so that undo can go back to it", _snapshot)
     _command(commands, "undo", "bring the environment back as it was", _undo)
     _command(commands, "redo", "bring an undone repair back", _back)
     _command(commands, "history", "list the generations of an environment")
@@ -106,7 +107,7 @@ def _output(parser: Parser) -> None:
 def _target(parser: Parser) -> None:
     group = parser.add_argument_group(
         "environment (default: the active one)",
-        "apply, undo, redo and prune settle an interrupted repair of it first, other commands tell of it.",
+        "apply, snapshot, undo, redo and prune settle an interrupted repair of it first, other commands tell of it.",
     ).add_mutually_exclusive_group()
     parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
     parser.option(
@@ -308,10 +309,27 @@ def _verify(parser: Parser) -> None:
     _deep(parser)
 
 
+def _snapshot(parser: Parser) -> None:
+    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS
+
+    parser.option("-m", "--message", metavar="TEXT", default="", help="a text that stands in the history")
+    parser.option(
+        "--clone",
+        choices=("auto", *CLONE_MODES),
+        default="auto",
+        help="how to clone; with `link` a file that is edited in place later changes in the snapshot too",
+    )
+    parser.option("--allow", action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection")
+
+
 def _back(parser: Parser) -> None:
     from envmedic.model.registries.modes import PROTECTIONS
 
-    parser.add_argument("transaction", nargs="?", help="to before this transaction (default: the last one)")
+    parser.add_argument(
+        "transaction",
+        nargs="?",
+        help="the generation to go to, as `envmedic history` names it (default: the one before)",
+    )
     parser.option("-y", "--yes", action="store_true", help="do not ask")
     parser.option("--allow", action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection")
 
@@ -330,7 +348,13 @@ def _diff(parser: Parser) -> None:
 
 
 def _prune(parser: Parser) -> None:
-    parser.option("--keep", type=at_least(0), default=0, help="generations to keep (default: 0)")
+    parser.option(
+        "--keep", type=at_least(0), metavar="N", help="all but the N nearest (default: 0, without another limit)"
+    )
+    parser.option("--older-than", type=age, metavar="AGE", help="those that are older, such as 12h, 30d or 8w")
+    parser.option(
+        "--max-size", type=size, metavar="SIZE", help="the farthest, until the rest takes no more, such as 20GB"
+    )
     parser.option(
         "--drop-new", action="store_true", help="also trees with files that exist nowhere else, which otherwise stay"
     )

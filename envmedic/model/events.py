@@ -21,6 +21,10 @@ Stage = Literal[
 ]  # fmt: skip
 
 
+EnvironmentNow = Literal["unchanged", "repaired", "installed", "restored"]
+"""What became of an environment."""
+
+
 class StageStarted(Model, frozen=True, kw_only=True, tag="stage-started"):
     """A stage begins."""
 
@@ -144,11 +148,11 @@ class Notice(Model, frozen=True, kw_only=True, tag="notice"):
 
 
 class TransactionFinished(Model, frozen=True, kw_only=True, tag="transaction-finished"):
-    """The transaction came to its end; `environment` is ``unchanged``, ``repaired`` or ``restored``."""
+    """The transaction came to its end; `environment` is ``unchanged``, ``repaired``, ``installed`` or ``restored``."""
 
     state: str
     """The state that it ended in."""
-    environment: Literal["unchanged", "repaired", "restored"]
+    environment: EnvironmentNow
     """What became of the environment."""
 
 

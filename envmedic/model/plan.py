@@ -13,6 +13,8 @@ from envmedic.model.pins import NextSync, ProjectEdit
 from envmedic.model.registries.faults import Fault
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
+Purpose = Literal["repair", "install", "snapshot"]
+"""What a transaction is for: an installer's own command is `install`, a copy of an environment as it is `snapshot`."""
 CONSTRAINTS: Final = "etc/envmedic/constraints.txt"
 """Where constraints for pip and uv stay, relative to the prefix."""
 # Beside the pins, since conda reads `conda-meta/pinned` whole: it keeps the lines of a repair apart from the user's.
@@ -326,6 +328,10 @@ class Plan(Model, frozen=True, kw_only=True):
     # Exact steps are right for exactly the files that were seen.
     environment_digest: str
     """`Environment.digest` at planning time; apply refuses when it differs."""
+    purpose: Purpose = "repair"
+    """What it is for."""
+    text: str = ""
+    """The user's words: the command line of an `install`, the text of a `snapshot`."""
     playbook: str | None
     """Id of the playbook that it follows."""
     playbook_sha256: str | None = None

@@ -7,8 +7,9 @@ from typing import Final, Literal
 from envmedic.errors import EnvmedicError
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
+from envmedic.model.events import EnvironmentNow
 from envmedic.model.pins import FileDifference
-from envmedic.model.plan import Plan
+from envmedic.model.plan import Plan, Purpose
 from envmedic.model.program import ProgramEnd
 from envmedic.redact import redact_text
 
@@ -75,11 +76,12 @@ class Record(Model, frozen=True, kw_only=True):
     """The environment as the user named it, made absolute."""
     state: State
     """How far it came; ``done``, ``undone`` and ``aborted`` are final."""
-    environment: Literal["unchanged", "repaired", "restored"]
-    """What became of the environment."""
-    outcome: Literal["repaired", "partial", "unchanged", "already"] | None = None
+    environment: EnvironmentNow
+    """What became of the environment. A snapshot leaves it ``unchanged``."""
+    outcome: Literal["repaired", "partial", "unchanged", "already", "installed", "snapshot"] | None = None
     """Whether what was reported is gone; ``partial`` is exit code 7, ``already`` a plan that this transaction had carried
-    out before, so that nothing was done. Null while it runs, and in records of version 0.1."""
+    out before, so that nothing was done. ``installed``: the user's own command was carried out; ``snapshot``: one is kept.
+    Null while it runs, and in records of version 0.1."""
     left: tuple[Left, ...] = ()
     """Faults that stay, reported ones first."""
     program: ProgramEnd | Literal["not run"] = "not run"
@@ -153,6 +155,10 @@ class Generation(Model, frozen=True, kw_only=True):
     """RFC 3339, UTC."""
     finished: str | None
     """RFC 3339, UTC; null while it runs."""
+    purpose: Purpose = "repair"
+    """What it was made for."""
+    text: str = ""
+    """The command of an install, or the text of a snapshot."""
     playbook: str | None
     """Id of the playbook that was followed."""
     changes: tuple[str, ...]
@@ -170,6 +176,19 @@ class Generation(Model, frozen=True, kw_only=True):
     ``.`` where that is unknown. Such a tree is removed only by ``envmedic prune --drop-new``."""
     size_bytes: int
     """Disk space that the kept tree holds alone."""
+
+
+class KeepLimits(Model, frozen=True, kw_only=True):
+    """How much is kept of old generations. A tree that is beyond any of the limits goes."""
+
+    count: int | None = None
+    """Number of trees."""
+    since: str | None = None
+    """RFC 3339, UTC: trees of transactions that ended before it go."""
+    size_bytes: int | None = None
+    """Disk space that the trees hold alone, together."""
+    snapshots: bool = True
+    """Whether snapshots count, and go."""
 
 
 class KeptTree(Model, frozen=True, kw_only=True):

@@ -239,11 +239,12 @@ def changes(before: Fingerprint, root: Path, *, twin: Fingerprint | None = None)
     """`compare` of `before` with the tree at `root`, in half the time, since no second fingerprint is kept.
 
     `twin` is that of another tree, which is as it says: files that both fingerprints hold under one name and inode are
-    hard links, and where they still have it not asked again. Raises OSError as `fingerprint` does.
+    hard links, and where they still have it not asked again. Where the root itself has another inode than in `before`,
+    the tree is a copy of that one, as that of a snapshot is, and inodes do not count. Raises OSError as `fingerprint` does.
     """
-    keep = _keeps_inodes(root)
-    known = twin.entries if twin is not None and keep else {}
     entries = before.entries
+    keep = _keeps_inodes(root) and _same_root(entries.get("."), root.lstat().st_ino)
+    known = twin.entries if twin is not None and keep else {}
     own = _Attributes(root) if before.attributes is not None else None
     theirs = before.attributes or {}
     top = entries.get(".")
@@ -306,6 +307,11 @@ class _Attributes:
         if text:
             self.found[name] = text
         return text
+
+
+def _same_root(before: TreeEntry | None, inode: int) -> bool:
+    """Whether the root of a tree is the very directory of before, as far as that is known."""
+    return before is None or not before.inode or before.inode == inode
 
 
 def _gone(entries: Iterable[str], root: Path) -> set[str]:

@@ -9,7 +9,7 @@ from envmedic.engine.generations.state_diff import difference
 from envmedic.engine.store.layout import Store
 from envmedic.errors import InputError, RecoveryNeeded
 from envmedic.model.ports import ApplyOptions
-from envmedic.model.record import Difference
+from envmedic.model.record import Difference, KeepLimits
 from tests.engine.world import SITE, World, distributions, replacement
 
 
@@ -78,5 +78,7 @@ def test_what_cannot_be_compared_is_said(quick: World) -> None:
 
 def test_what_prune_would_remove_is_told_before(quick: World) -> None:
     first, second = repaired_twice(quick)
-    found = [[item.transaction for item in surplus(Store.of(quick.prefix), keep)] for keep in range(3)]
+    found = [
+        [item.transaction for item in surplus(Store.of(quick.prefix), KeepLimits(count=keep))] for keep in range(3)
+    ]
     assert found == [[first, second], [first], []]

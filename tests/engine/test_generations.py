@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from envmedic.engine.fs import trash
-from envmedic.engine.generations.generations import FOUND, held_alone, history
+from envmedic.engine.generations.generations import FOUND, history
+from envmedic.engine.generations.tree_cost import held_alone
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.store.layout import new_transaction_id
 from envmedic.errors import EnvironmentBusy, InputError, PreflightError, RecoveryNeeded, RepairDeclined

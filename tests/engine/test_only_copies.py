@@ -12,7 +12,7 @@ from envmedic.engine.generations.only_copies import only_copies
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvironmentBusy, PreflightError
 from envmedic.model.ports import ApplyOptions
-from envmedic.model.record import KeptTree, State
+from envmedic.model.record import KeepLimits, KeptTree, State
 from tests.engine.world import SITE, World, fails_in_place
 
 MODEL = f"{SITE}/checkpoints/model.pt"
@@ -64,7 +64,7 @@ def test_prune_names_the_files_under_the_lock_and_removes_no_others(quick: World
         return True
 
     with pytest.raises(EnvironmentBusy, match="changed after they were listed") as caught:
-        prune(quick.prefix, keep=0, stream=quick.stream(), drop_new=drop_new)
+        prune(quick.prefix, limits=KeepLimits(count=0), stream=quick.stream(), drop_new=drop_new)
     assert listed == [(KeptTree(transaction=first, tree=str(tree), only_copies=(MODEL,)),)]
     assert str(tree) in str(caught.value.cause)
     assert (tree / MODEL).exists()

@@ -36,7 +36,7 @@ from envmedic.model.ports import (
     ResolveRequest,
     Runner,
 )
-from envmedic.model.record import DistributionState, Left, Record
+from envmedic.model.record import DistributionState, KeepLimits, Left, Record
 from envmedic.tree import fingerprint
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -250,7 +250,13 @@ class World:
         return recover(self.prefix, ports=self.ports(), checks=self.checks, stream=self.stream(), point=point)
 
     def prune(self, keep: int, *, drop_new: bool = False, point: Point = no_point) -> tuple[str, ...]:
-        return prune(self.prefix, keep=keep, stream=self.stream(), drop_new=lambda _trees: drop_new, point=point)
+        return prune(
+            self.prefix,
+            limits=KeepLimits(count=keep),
+            stream=self.stream(),
+            drop_new=lambda _trees: drop_new,
+            point=point,
+        )
 
     def version(self) -> str:
         """The version of fam that the files at the prefix are of."""

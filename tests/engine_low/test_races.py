@@ -17,7 +17,7 @@ from envmedic.engine.fs import scratch, syscalls, trash
 from envmedic.engine.fs.durable import make_directory, write_whole
 from envmedic.engine.fs.file_copy import make_private
 from envmedic.engine.fs.safe_paths import replace_file
-from envmedic.engine.generations.generations import held_alone
+from envmedic.engine.generations.tree_cost import held_alone
 from envmedic.engine.stage import relocate, shebangs
 from envmedic.engine.store import marker, uv_lock
 from envmedic.engine.store.context import EventLog

@@ -1,8 +1,9 @@
-"""The generations of an environment: ``envmedic undo``, ``redo``, ``history``, ``diff``, ``recover`` and ``prune``."""
+"""The generations of an environment: ``envmedic snapshot``, ``undo``, ``redo``, ``history``, ``diff``, ``recover`` and ``prune``."""
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import sys
 from functools import partial
 
@@ -19,8 +20,10 @@ from envmedic.cli.context import (
 )
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, RepairDeclined
-from envmedic.model.record import KeptTree, NewFiles
+from envmedic.model.ports import ApplyOptions
+from envmedic.model.record import KeepLimits, KeptTree, NewFiles
 from envmedic.render.documents.record import difference_lines, history_lines
+from envmedic.render.style import size as disk_size
 from envmedic.render.text import line
 
 SEE_HISTORY = "see first what there is with `envmedic history`"
@@ -67,6 +70,14 @@ def _travel(args: argparse.Namespace, output: CommandOutput, travel: generations
     return print_record(travel(settings, prefix, args.transaction, tuple(args.allow), accept), output, moved=True)
 
 
+def snapshot(args: argparse.Namespace, output: CommandOutput) -> int:
+    """``envmedic snapshot``."""
+    target, settings = agreed(target_of(args), settings_of(args, output))
+    prefix = prefix_to_change(target, settings, output)
+    options = ApplyOptions(clone=args.clone, allow=tuple(args.allow))
+    return print_record(generations.snapshot(settings, prefix, args.message, options), output)
+
+
 def history(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic history``."""
     settings = settings_of(args, output)
@@ -99,8 +110,8 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
         require_terminal(SEE_HISTORY)
     target, settings = agreed(target_of(args), settings_of(args, output))
     prefix = prefix_to_change(target, settings, output)
-    which = f"all kept generations but the {args.keep} nearest" if args.keep else "all kept generations"
-    if not (args.yes or ask(f"Remove {which}? There is no way back then")):
+    limits = _limits(args)
+    if not (args.yes or ask(f"Remove {_which(args, limits)}? There is no way back then")):
         raise RepairDeclined("Declined")
 
     def drop_new(spared: tuple[KeptTree, ...]) -> bool:
@@ -113,6 +124,28 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
             output.narrate("These trees stay: to remove them with these files, add --drop-new")
         return drops
 
-    found = generations.prune(settings, prefix, args.keep, drop_new)
+    found = generations.prune(settings, prefix, limits, drop_new)
     output.document(found, history_lines(found))
     return int(ExitCode.OK)
+
+
+def _limits(args: argparse.Namespace) -> KeepLimits:
+    """What the options leave: without any, nothing is kept."""
+    none = args.keep is None and args.older_than is None and args.max_size is None
+    since = None
+    if args.older_than is not None:
+        oldest = dt.datetime.now(dt.timezone.utc) - dt.timedelta(seconds=args.older_than)
+        since = oldest.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return KeepLimits(
+        count=0 if none else args.keep,
+        since=since,
+        size_bytes=args.max_size,
+    )
+
+
+def _which(args: argparse.Namespace, limits: KeepLimits) -> str:
+    """The generations that go, in words."""
+    words = [f"all but the {limits.count} nearest"] if limits.count else []
+    words += [f"those from before {limits.since}"] if limits.since else []
+    words += [f"the farthest ones beyond {disk_size(args.max_size)}"] if args.max_size is not None else []
+    return f"kept generations ({', and '.join(words)})" if words else "all kept generations"

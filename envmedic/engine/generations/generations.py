@@ -7,9 +7,8 @@ undo and redo move along its edges.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from envmedic.engine.generations.late_writes import changed_meanwhile, late_writ
 from envmedic.engine.generations.only_copies import only_copies, only_copies_told
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.generations.still_proven import still_proven
+from envmedic.engine.generations.tree_cost import held_alone
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
@@ -45,13 +45,12 @@ from envmedic.errors import (
 )
 from envmedic.model.events import Emit, EventStream, Notice, Progress, StageFinished, StageStarted
 from envmedic.model.plan import Change
-from envmedic.model.record import Generation, History, KeptTree, NewFiles, Record
+from envmedic.model.record import Generation, History, KeepLimits, KeptTree, NewFiles, Record
 from envmedic.tree.fingerprint import readable
 
 FOUND = "found"
 """As the target of an undo: the environment before the first repair."""
 _Asked = TypeVar("_Asked")
-_BLOCK = 512
 _LISTED = 20
 
 
@@ -75,6 +74,10 @@ class _Known:
     def has_tree(self) -> bool:
         return self.directory.tree.is_dir()
 
+    @property
+    def is_snapshot(self) -> bool:
+        return self.record.plan.purpose == "snapshot"
+
 
 def history(prefix: Path) -> History:
     """Every transaction on the environment at `prefix`, newest first; reads only.
@@ -85,9 +88,10 @@ def history(prefix: Path) -> History:
     live = marker.read(store.prefix)
     known = sorted(_known(store), key=lambda item: item.directory.transaction, reverse=True)
     generations = tuple(_generation(item, live, store.prefix) for item in known)
-    rest = sum(held_alone(item.directory.path, without=item.directory.tree) for item in known)
     return History(
-        prefix=str(prefix), generations=generations, size_bytes=rest + sum(item.size_bytes for item in generations)
+        prefix=str(prefix),
+        generations=generations,
+        size_bytes=held_alone(*(item.directory.path for item in known)),
     )
 
 
@@ -106,6 +110,8 @@ def _generation(item: _Known, live: str | None, prefix: Path) -> Generation:
         live=live == record.transaction,
         started=record.started,
         finished=record.finished,
+        purpose=record.plan.purpose,
+        text=record.plan.text,
         playbook=record.plan.playbook,
         changes=tuple(_change(change) for change in record.plan.changes),
         undo_possible=record.state == "done" and live == record.transaction and item.has_tree,
@@ -123,24 +129,6 @@ def _change(change: Change) -> str:
     if change.before and change.after:
         return f"{change.name} {change.before} -> {change.after}"
     return f"{change.kind} {change.name} {change.after or change.before or ''}".rstrip()
-
-
-def held_alone(root: Path, *, without: Path | None = None) -> int:
-    """Disk space of the files that no other tree shares, in bytes, `without` a directory; 0 for a missing tree.
-
-    This is what pruning frees: a file with another link, in the live tree or the wheel cache, keeps its blocks.
-    """
-    total = 0
-    pending = [root] if root.is_dir() else []
-    while pending:
-        with os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    path = Path(entry.path)
-                    pending += [path] if path != without else []
-                elif (status := entry.stat(follow_symlinks=False)).st_nlink == 1:
-                    total += status.st_blocks * _BLOCK
-    return total
 
 
 def undo(
@@ -186,11 +174,17 @@ def _always(_loss: Loss) -> bool:
 
 
 def _chain_back(store: Store, to: str | None) -> list[_Known]:
-    """The transactions to undo, live one first, until `to` is live."""
+    """The transactions to undo, live one first, until `to` is live.
+
+    A snapshot is gone back to by undoing it too, since its generation may have been changed by hand. Without `to`, one
+    to which nothing has happened since is no answer: what was made before it is undone with it.
+    """
     known = {item.directory.transaction: item for item in _known(store)}
     live = marker.read(store.prefix)
-    target = to if to is not None else known[live].parent if live in known else None
-    target = None if target == FOUND else target
+    if to is None:
+        target = _nearest(store, known, live)
+    else:
+        target = known[to].parent if to in known and known[to].is_snapshot else None if to == FOUND else to
     chain: list[_Known] = []
     # At least one step even where the target is None: the parent of the first repair has no id.
     while live != target or not chain:
@@ -206,6 +200,21 @@ def _chain_back(store: Store, to: str | None) -> list[_Known]:
         chain.append(item)
         live = item.parent
     return chain
+
+
+def _nearest(store: Store, known: Mapping[str, _Known], live: str | None) -> str | None:
+    """The generation before the last one that changed something, or before a snapshot after which something did."""
+    while live is not None and live in known:
+        last = known[live]
+        live = last.parent
+        if not (last.has_tree and live in known and _is_as_taken(last, store.prefix)):
+            break
+    return live
+
+
+def _is_as_taken(item: _Known, prefix: Path) -> bool:
+    """Whether a generation is a snapshot of exactly what is at `prefix`."""
+    return item.is_snapshot and not undo_losses.changes(item.directory.live_fingerprint, prefix)
 
 
 def _not_there(store: Store, to: str | None) -> InputError:
@@ -337,9 +346,9 @@ def _reason(loss: Loss) -> str:
 
 
 def prune(
-    prefix: Path, *, keep: int, stream: EventStream, drop_new: DropNew | None = None, point: Point = no_point
+    prefix: Path, *, limits: KeepLimits, stream: EventStream, drop_new: DropNew | None = None, point: Point = no_point
 ) -> tuple[str, ...]:
-    """Delete all kept trees except the `keep` most useful ones; returns the transactions that lost theirs.
+    """Delete the kept trees beyond the `limits`; returns the transactions that lost theirs.
 
     The live tree and all records stay, and so do trees with files that exist nowhere else, where `drop_new` does not
     say otherwise. Raises EnvironmentBusy, RecoveryNeeded while a transaction is interrupted or where a tree was deleted
@@ -355,7 +364,7 @@ def prune(
                     f"Transaction {directory.transaction} was interrupted", hint="Run `envmedic recover` first"
                 )
         try:
-            return prune_trees(store, keep, stream.emit, point, drop_new).removed
+            return prune_trees(store, limits, stream.emit, point, drop_new).removed
         except OSError as error:
             raise not_pruned(store, error) from error
 
@@ -371,16 +380,13 @@ class Pruned:
 
 
 def prune_trees(
-    store: Store, keep: int, emit: Emit, point: Point = no_point, drop_new: DropNew | None = None
+    store: Store, limits: KeepLimits, emit: Emit, point: Point = no_point, drop_new: DropNew | None = None
 ) -> Pruned:
-    """As `prune`, for a caller that holds the lock.
-
-    Most useful are the trees that undo leads to, nearest first, then those that redo leads to, newest first.
-    """
-    trees = surplus(store, keep)
+    """As `prune`, for a caller that holds the lock."""
+    trees = surplus(store, limits)
     spared = tuple(item for item in trees if item.only_copies)
     if spared and drop_new is not None and drop_new(spared):
-        _require_same(store, keep, spared)
+        _require_same(store, limits, spared)
         spared = ()
     removed = tuple(item.transaction for item in trees if item not in spared)
     for directory in store.transactions():
@@ -390,9 +396,9 @@ def prune_trees(
     return Pruned(removed, spared)
 
 
-def _require_same(store: Store, keep: int, agreed: tuple[KeptTree, ...]) -> None:
+def _require_same(store: Store, limits: KeepLimits, agreed: tuple[KeptTree, ...]) -> None:
     """Refuse to delete other files than those that were agreed to: a program may have written there meanwhile."""
-    now = tuple(item for item in surplus(store, keep) if item.only_copies)
+    now = tuple(item for item in surplus(store, limits) if item.only_copies)
     if now != agreed:
         trees = ", ".join(item.tree for item in now if item not in agreed)
         raise EnvironmentBusy(
@@ -430,9 +436,13 @@ def not_pruned(store: Store, error: OSError) -> EnvmedicError:
     )
 
 
-def surplus(store: Store, keep: int) -> tuple[KeptTree, ...]:
-    """The trees beyond the `keep` most useful ones, oldest first; reads only. Raises RecoveryNeeded."""
-    useful = {item.directory.transaction for item in _by_use(store)[: max(keep, 0)]}
+def surplus(store: Store, limits: KeepLimits) -> tuple[KeptTree, ...]:
+    """The trees beyond the `limits`, oldest first; reads only. Raises RecoveryNeeded.
+
+    Most useful are the trees that undo leads to, nearest first, then those that redo leads to, newest first; those
+    that share no limit with them go.
+    """
+    useful = {item.directory.transaction for item in _within(_by_use(store), limits)}
     return tuple(
         KeptTree(
             transaction=item.directory.transaction,
@@ -447,6 +457,21 @@ def surplus(store: Store, keep: int) -> tuple[KeptTree, ...]:
 def spared_told(tree: KeptTree) -> str:
     """Why pruning spared a tree."""
     return f"{only_copies_told(tree.tree, tree.only_copies)}. `envmedic prune` asks before it removes them"
+
+
+def _within(trees: list[_Known], limits: KeepLimits) -> list[_Known]:
+    """The longest beginning of `trees`, most useful first, that the limits allow."""
+    spared = [item for item in trees if item.is_snapshot and not limits.snapshots]
+    found = [item for item in trees if item not in spared]
+    if limits.count is not None:
+        found = found[: limits.count]
+    if limits.since is not None:
+        since = limits.since
+        found = [item for item in found if (item.record.finished or item.record.started) >= since]
+    if limits.size_bytes is not None:
+        while found and held_alone(*(item.directory.tree for item in found)) > limits.size_bytes:
+            found.pop()
+    return [*spared, *found]
 
 
 def _by_use(store: Store) -> list[_Known]:

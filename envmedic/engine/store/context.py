@@ -22,6 +22,7 @@ from envmedic.engine.store.swap import Point, no_point
 from envmedic.errors import RECOVERABLE, EnvmedicError, InputError, RecoveryNeeded
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import (
+    EnvironmentNow,
     Event,
     EventData,
     EventStream,
@@ -33,10 +34,11 @@ from envmedic.model.events import (
     StateChanged,
     TransactionFinished,
 )
+from envmedic.model.plan import Purpose
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts
 from envmedic.model.record import Record, State, error_document
 
-_ENVIRONMENT_BY_STATE: dict[State, Any] = {"done": "repaired", "undone": "restored"}
+_DONE: dict[Purpose, EnvironmentNow] = {"repair": "repaired", "install": "installed", "snapshot": "unchanged"}
 
 
 @dataclass(frozen=True)
@@ -189,9 +191,9 @@ class OpenTransaction:
 
     def finish(self, state: State, *, failure: EnvmedicError | None = None) -> Record:
         """Save the record as that of a transaction in the final `state`, move there, and empty the trash."""
-        environment = environment_after(state)
+        environment = environment_after(state, self.record.plan.purpose)
         # an undo takes a repair back, which stays what it was
-        kept = environment != "unchanged" and failure is None
+        kept = (environment != "unchanged" or state == "done") and failure is None
         self.note(
             state=state,
             environment=environment,
@@ -251,9 +253,11 @@ def load_record(directory: TransactionDirectory, journal: Journal) -> Record:
             hint=f"Nothing was changed or deleted. Restore that file, or move {directory.path} away",
             environment=RECOVERABLE,
         ) from error
-    return msgspec.structs.replace(record, state=journal.state, environment=environment_after(journal.state))
+    return msgspec.structs.replace(
+        record, state=journal.state, environment=environment_after(journal.state, record.plan.purpose)
+    )
 
 
-def environment_after(state: State) -> Any:
-    """What a transaction in `state` means for the environment: ``unchanged``, ``repaired`` or ``restored``."""
-    return _ENVIRONMENT_BY_STATE.get(state, "unchanged")
+def environment_after(state: State, purpose: Purpose) -> EnvironmentNow:
+    """What a transaction for `purpose` in `state` means for the environment."""
+    return _DONE[purpose] if state == "done" else "restored" if state == "undone" else "unchanged"

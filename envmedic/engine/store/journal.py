@@ -2,7 +2,7 @@
 
 `cloning` → `repairing` → `ready` → `exchanged` → `done`, or `aborted` with the environment unchanged, or from `ready`
 and `exchanged` `undone`: taken back, and the repaired tree is kept for files written into it meanwhile;
-`done` → `undoing` → `undone` → `redoing` → `done` for undo and redo. After a crash the state and the marker file
+`done` → `undoing` → `undone` → `redoing` → `done` for undo and redo. A snapshot goes from `cloning` to `done`. After a crash the state and the marker file
 (`marker`) together say what to do; `recovery` has the table.
 """
 
@@ -23,7 +23,7 @@ from envmedic.model.registries.modes import ExchangeMethod
 JOURNAL_SCHEMA = "envmedic.journal/1"
 
 _NEXT: dict[State, frozenset[State]] = {
-    "cloning": frozenset({"repairing", "aborted"}),
+    "cloning": frozenset({"repairing", "done", "aborted"}),  # a snapshot ends here: its clone is never exchanged
     "repairing": frozenset({"ready", "aborted"}),
     "ready": frozenset({"exchanged", "undone", "aborted"}),
     "exchanged": frozenset({"done", "undone", "aborted"}),

@@ -1,14 +1,16 @@
 """The marker: a file in the root of a repaired tree that names its transaction.
 
 It alone says which of two trees is at the prefix, because it moves with the tree in the exchange itself. The journal
-is written before or after. Only clones get a marker: an environment without repairs has none, nor after an undo.
+is written before or after. Clones get a marker before they go live, and the live tree one of its own when a snapshot of
+it is kept: an environment without either has none, nor after an undo.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from envmedic.engine.fs.durable import write_whole
+from envmedic.engine.fs.durable import write_durably, write_whole
 from envmedic.tree.fingerprint import MARKER
 
 _LONGEST = 200
@@ -20,6 +22,13 @@ def write(tree: Path, transaction: str) -> None:
     The caller makes it durable, with the rest of the tree, before the tree goes live.
     """
     write_whole(tree / MARKER, f"{transaction}\n".encode(), mode=0o644, synced=False)
+
+
+def write_live(prefix: Path, transaction: str) -> None:
+    """Mark the live tree at `prefix`, durably and in one step; the times of its root stay as they are."""
+    status = prefix.stat()
+    write_durably(prefix / MARKER, f"{transaction}\n".encode(), mode=0o644)
+    os.utime(prefix, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def read(tree: Path) -> str | None:

@@ -33,6 +33,7 @@ from envmedic.engine.store.layout import Store, new_transaction_id
 from envmedic.engine.store.lock import locked
 from envmedic.engine.store.swap import Point, no_point, refuse_link, swap, sync
 from envmedic.engine.store.uv_lock import uv_locked
+from envmedic.engine.transaction import snapshot
 from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.engine.transaction.repair_stages import Run, add_notes, confirm, fetch, reproduce
 from envmedic.engine.transaction.rounds import repair
@@ -51,7 +52,7 @@ from envmedic.model.events import EventStream, Notice, TransactionStarted
 from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
-from envmedic.model.record import Record
+from envmedic.model.record import KeepLimits, Record
 from envmedic.tree import fingerprint as tree
 
 
@@ -135,7 +136,7 @@ def _fingerprint(session: TransactionContext, plan: Plan) -> tree.Fingerprint:
     """
     with session.stage("fingerprint"):
         found = tree.fingerprint(session.prefix)
-        if tree.digest_of(found) != plan.environment_digest:
+        if plan.purpose != "snapshot" and tree.digest_of(found) != plan.environment_digest:
             raise StalePlan(
                 f"{session.prefix} has changed since the plan was made",
                 cause=f"The plan was made at {plan.created}",
@@ -207,6 +208,9 @@ def _carry_out(run: Run) -> Record:
         try:
             stack.enter_context(transaction.opened())
             _announce(run)
+            if run.plan.purpose == "snapshot":
+                snapshot.take(run)
+                return run.transaction.finish("done")
             for stage in STAGES:
                 stage(run)
             uv = _exchange(run)
@@ -222,7 +226,7 @@ def _carry_out(run: Run) -> Record:
                 return _drop(run, spent)
             # A bug, or an exit that somebody raised. The marker decides, not the line that failed: the exchange may
             # have succeeded just before. An exchanged environment is left to recovery, which smoke-tests it first.
-            if not _exchanged(run):
+            if not _marked(run):
                 _drop(run, InternalError("A bug of envmedic ended the transaction"))
             raise
         return _finish(run, uv)
@@ -388,7 +392,9 @@ def _pruned(transaction: OpenTransaction) -> Record | None:
     """Prune old generations; the record with a note where one stays, else None. The repair has ended well by then."""
     session = transaction.session
     try:
-        pruned = prune_trees(session.store, session.options.keep, session.emit, session.point)
+        # a snapshot was asked for by name, and only goes by name
+        limits = KeepLimits(count=session.options.keep, snapshots=False)
+        pruned = prune_trees(session.store, limits, session.emit, session.point)
         notes = tuple(map(spared_told, pruned.spared))
         code = "kept-files"
     except OSError as error:
@@ -413,14 +419,15 @@ def _too_late(session: TransactionContext, message: str) -> bool:
     return session.interruption.requested
 
 
-def _exchanged(run: Run) -> bool:
+def _marked(run: Run) -> bool:
+    """Whether the live tree is this transaction's: its clone, or the one that it is a snapshot of."""
     return marker.read(run.session.prefix) == run.transaction.directory.transaction
 
 
 def _drop(run: Run, failure: EnvmedicError) -> Record:
     """End the transaction with the environment unchanged. Raises RecoveryNeeded if it failed after the exchange."""
     with recoverable(run.session.prefix):
-        if _exchanged(run):
+        if _marked(run):
             raise unfinished(run.session.prefix, failure.cause or failure.summary) from failure
         _note_changes(run)
         return drop(run.transaction, failure)

@@ -17,6 +17,12 @@ _FAILED_SHOWN = 4
 """Failures of one round that are shown: an import that fails takes dozens of checks with it."""
 _CHANGES_SHOWN = 3
 """Changes that a row of the history names; the document has all."""
+SHARED = (
+    "Its files are shared by hard links: installers replace files, but one that is edited in place changes in the snapshot "
+    "too, and `undo` names it (--clone copy shares none)"
+)
+_BEFORE = {"repair": "before the repair", "install": "before the install", "snapshot": "when the snapshot was taken"}
+_BACK = {"repair": "the repair", "install": "what was installed", "snapshot": "what was there before"}
 _PATHS_SHOWN = 20
 """Paths of one kind that are listed; the document has all."""
 
@@ -78,11 +84,20 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     """The state of the environment in a word, how long it took, and the way back."""
     # made visible before it is quoted: shlex.quote keeps control characters
     head, target = part("Environment", "bold"), shlex.quote(visible(record.prefix))
+    if record.outcome == "snapshot" and record.state == "done":
+        return [
+            joined(
+                part("Snapshot", "bold"), "     ", part("kept", "good"), f" in {duration(sum(record.seconds.values()))}"
+            ),
+            *([line(SHARED)] if record.clone == "link" else []),
+            line(f"To go back to it: envmedic undo -p {target} {record.transaction}"),
+        ]
     if record.environment == "unchanged":
         return [joined(head, "  ", part("unchanged", "warn"))]
     if record.environment == "restored":
-        lines = [joined(head, "  ", part("back as it was before the repair", "good")), *_project(record)]
-        return lines if record.failure else [*lines, line(f"To bring the repair back: envmedic redo -p {target}")]
+        purpose = record.plan.purpose
+        lines = [joined(head, "  ", part(f"back as it was {_BEFORE[purpose]}", "good")), *_project(record)]
+        return lines if record.failure else [*lines, line(f"To bring {_BACK[purpose]} back: envmedic redo -p {target}")]
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
     if record.outcome == "partial":
@@ -168,13 +183,20 @@ def history_lines(history: History) -> list[Line]:
         # a fourth change is named itself, where "1 more" would stand
         more = len(item.changes) - _CHANGES_SHOWN if len(item.changes) > _CHANGES_SHOWN + 1 else 0
         shown = [*item.changes[:_CHANGES_SHOWN], f"{more} more"] if more else item.changes
-        mark, changes = "*" if item.live else "", ", ".join(shown) or "-"
+        mark, changes = "*" if item.live else "", headed(item, ", ".join(shown)) or "-"
         rows.append((mark, item.transaction, item.state, item.started, changes, size(item.size_bytes), can or "-"))
     return [
         joined(part("Generations (* is live)", "bold"), f", {size(history.size_bytes)} on disk"),
         *table(rows),
         *(text for item in history.generations for text in _only_copies(item)),
     ]
+
+
+def headed(item: Generation, changes: str) -> str:
+    """The changes of a generation behind the user's own words for it."""
+    own = f"snapshot: {item.text}" if item.text and item.purpose == "snapshot" else item.text
+    head = own or ("snapshot" if item.purpose == "snapshot" else "")
+    return f"{head} ({changes})" if head and changes else head or changes
 
 
 def _only_copies(item: Generation) -> list[Line]:

@@ -7,19 +7,23 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from envmedic.errors import EnvmedicError
+from envmedic.model.plan import Purpose
 from envmedic.model.record import Difference, Generation, History, KeptTree, NewFiles, State
 from envmedic.render.cells import end, pairs
-from envmedic.render.documents.record import difference_lines
+from envmedic.render.documents.record import difference_lines, headed
 from envmedic.render.style import size
 from envmedic.render.text import Line, TextPart, Tone, line, visible
 
 FOUND, NOW = "found", "now"
 _LISTED = 12
 _STATES: dict[State, str] = {
-    "done": "repaired", "undone": "undone", "aborted": "came to nothing", "cloning": "under way",
+    "undone": "undone", "aborted": "came to nothing", "cloning": "under way",
     "repairing": "under way", "ready": "under way", "exchanged": "under way", "undoing": "under way",
     "redoing": "under way",
 }  # fmt: skip
+
+
+_DONE: dict[Purpose, str] = {"repair": "repaired", "install": "installed", "snapshot": "snapshot"}
 
 
 class GenerationLine(msgspec.Struct, frozen=True):
@@ -52,8 +56,8 @@ def state_item(state: GenerationLine, cells: int) -> list[Line]:
     else:
         head = f"{'* ' if item.live else ''}{when(item.started)}"
         tone = "good" if item.live else "plain" if item.state == "done" else "dim"
-        note = "live" if item.live else _STATES[item.state]
-        detail = ", ".join(item.changes) or "no distribution changed"
+        note = "live" if item.live else _state(item)
+        detail = headed(item, ", ".join(item.changes)) or "no distribution changed"
     room = max(cells - 2, 4)
     shown = end(visible(head), room)
     return [
@@ -64,6 +68,10 @@ def state_item(state: GenerationLine, cells: int) -> list[Line]:
         ),
         (TextPart("  "), TextPart(end(visible(detail), room), "dim")),
     ]
+
+
+def _state(item: Generation) -> str:
+    return _DONE[item.purpose] if item.state == "done" else _STATES[item.state]
 
 
 def when(moment: str) -> str:
@@ -106,7 +114,7 @@ def generation_page(item: Generation) -> list[Line]:
     """A generation: its data, its changes, and the ways from it."""
     rows = [
         ("transaction", item.transaction),
-        ("state", ("live, " if item.live else "") + _STATES[item.state]),
+        ("state", ("live, " if item.live else "") + _state(item)),
         ("started", f"{when(item.started)} UTC"),
         ("finished", f"{when(item.finished)} UTC" if item.finished else "-"),
         ("playbook", item.playbook or "-"),

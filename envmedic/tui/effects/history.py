@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from envmedic.api import generations
 from envmedic.errors import EnvmedicError
-from envmedic.model.record import Difference, History, KeptTree, NewFiles, Record
+from envmedic.model.record import Difference, History, KeepLimits, KeptTree, NewFiles, Record
 from envmedic.render.pages.history import drop_question, loss_lines, new_files_question
 from envmedic.tui.effects.base import Effects
 from envmedic.tui.effects.jobs import BackgroundJob
@@ -74,7 +74,7 @@ class HistoryEffects:
         """Find the kept trees but the `keep` nearest."""
 
         def work(settings: Settings, _job: BackgroundJob[tuple[KeptTree, ...]]) -> tuple[KeptTree, ...]:
-            return generations.surplus(settings, self._prefix, keep)
+            return generations.surplus(settings, self._prefix, KeepLimits(count=keep))
 
         self._effects.job("history", "reading the history", work, then, latest="surplus")
 
@@ -85,6 +85,6 @@ class HistoryEffects:
             def drop_new(spared: tuple[KeptTree, ...]) -> bool:
                 return asked(self._front, job.token, "Files that exist nowhere else", drop_question(spared))
 
-            return generations.prune(settings, self._prefix, keep, drop_new)
+            return generations.prune(settings, self._prefix, KeepLimits(count=keep), drop_new)
 
         self._effects.job("transaction", "removing kept trees", work, then, must_end=True)
