@@ -30,12 +30,16 @@ def guard(settings: Settings, prefix: Path, command: str | Sequence[str]) -> Gua
     Raises InputError for an unknown command or one for another environment, NetworkError without a reachable index.
     """
     words = command_words.split(command) if isinstance(command, str) else command
+    return judged(settings, observe(settings, prefix), words)
+
+
+def judged(settings: Settings, facts: Facts, words: Sequence[str]) -> Guard:
+    """Return what `guard` does, for an environment that was observed."""
     cannot_tell, read = None, None
     try:
         read = command_words.read_command(words, pip_help)
     except CannotTell as error:
         cannot_tell = error.summary
-    facts = observe(settings, prefix)
     environment = facts.environment
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
@@ -48,7 +52,8 @@ def guard(settings: Settings, prefix: Path, command: str | Sequence[str]) -> Gua
 
 
 def _standing(prefix: Path, environment: Environment) -> judge.Standing:
-    records = live_records(prefix)
+    # what a user installs or keeps behind envmedic, the user may change: only a repair is undone by it
+    records = tuple(item for item in live_records(prefix) if item.plan.purpose == "repair")
     path = prefix / CONSTRAINTS
     pinned = environment.conda.pinned if environment.conda is not None else ()
     return judge.Standing(

@@ -150,7 +150,7 @@ def apply_plan(
 def _carried_out(settings: Settings, made: Plan) -> Record | None:
     """Return the record of `made` where its repair is live and the environment is as it left it."""
     prefix = Path(made.real_prefix)
-    newest = next(iter(live_records(prefix)), None)
+    newest = next((item for item in live_records(prefix) if item.plan.purpose != "snapshot"), None)
     if (
         newest is None
         or newest.plan.id != made.id

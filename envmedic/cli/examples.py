@@ -48,6 +48,15 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("verify --lock pylock.toml", "is it still what the lock says"),
         ("verify --baseline before.json", "what is worse than in an earlier `verify --json`"),
     ),
+    "pip": (
+        ("pip install -U transformers", "in the active environment; undo goes back"),
+        ("pip -p .venv install -r requirements.txt", "in another one: envmedic's options come first"),
+    ),
+    "uv": (
+        ("uv pip install 'vllm>=0.9'", "the same with uv"),
+        ("uv sync", "what uv.lock of the project says, in a clone of its `.venv`"),
+    ),
+    "conda": (("conda install -n train numpy=1.26", "in a conda environment, by your own conda"),),
     "snapshot": (
         ("snapshot -m 'before trying vllm'", "in the time of a clone; `undo` goes back to it"),
         (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from envmedic.cli.options import FALSE, require_readable, split_command
-from envmedic.cli.parser import build_parser
+from envmedic.cli.parser import WITH_VALUE, build_parser
 from envmedic.errors import (
     RECOVERABLE,
     UNCHANGED,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     Command = Callable[[argparse.Namespace, CommandOutput], int]
     Ui = Callable[[Settings, ApplyOptions], int]
 
+_INSTALLERS = ("pip", "uv", "conda", "python", "mamba", "micromamba", "pixi", "poetry", "pdm", "hatch", "easy_install")
+"""Beginnings of the names of installers; which they are is for `planner.guard.installer_commands` to say."""
 _SPARE_BYTES = 4 << 20
 """Given back where memory has run out: to say so takes some. Nothing writes to it, so it takes none before."""
 _HOMES = {
@@ -43,6 +45,9 @@ _HOMES = {
     "plan": "repair",
     "apply": "repair",
     "verify": "repair",
+    "pip": "wrapped",
+    "uv": "wrapped",
+    "conda": "wrapped",
     "snapshot": "generations",
     "undo": "generations",
     "redo": "generations",
@@ -63,7 +68,7 @@ _HOMES = {
 def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
     given = list(sys.argv[1:] if argv is None else argv)
-    words, command = split_command(given)
+    words, _ = split_command(given)
     output: CommandOutput | None = None  # loaded when something is said: `--version` and `--help` are quick
     # Read before the parser runs: its own errors must follow --json too.
     json = "--json" in words or os.environ.get("ENVMEDIC_JSON", "") not in FALSE
@@ -72,11 +77,10 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         require_readable(given)
         if given[:1] == ["__complete"]:
             return _complete(given[1:])
-        args = build_parser().parse_args(words)
+        args = parse(given)
         # Neither has the output options that `_output` reads.
         if args.command in {None, "completion"}:
             return _completion(args) if args.command else _without_command(ui)
-        args.user_command = command
         # As root only: everything below runs as the owner of the environment, before any of its files is read.
         ended = _handed_over(args, argv) if os.geteuid() == 0 else None
         if ended is None:
@@ -92,6 +96,34 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with its traceback
         spare.close()
         return _unexpected(error, output or _bare_output(json=json))
+
+
+def parse(given: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line, with the user's own command. Raises InputError."""
+    installer = _installer(given)
+    words, command = split_command(given) if installer is None else (installer[0], ())
+    args: argparse.Namespace = build_parser().parse_args(words)
+    args.user_command = command
+    if installer is not None and installer[1]:
+        args.words = installer[1]
+    return args
+
+
+def _installer(given: Sequence[str]) -> tuple[list[str], tuple[str, ...]] | None:
+    """The words for the parser and those of an installer, where the command line begins with one."""
+    if not given or not os.path.basename(given[0]).startswith(_INSTALLERS):  # noqa: PTH119  # quicker
+        return None
+    from envmedic.planner.guard import installer_commands
+
+    found = installer_commands.started(given)
+    if found is None:
+        return None
+    own, rest = installer_commands.split_own(found.rest, WITH_VALUE)
+    named: list[str] = []
+    if not {"-p", "--prefix", "-n", "--name", "--python"} & {*own}:
+        by_path = [] if found.python is None else ["--python", found.python]
+        named = installer_commands.place(rest) if found.tool == "conda" else by_path
+    return [found.tool, *named, *own], rest
 
 
 def _handed_over(args: argparse.Namespace, given: Sequence[str] | None) -> int | None:

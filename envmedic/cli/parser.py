@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from envmedic import __version__
 from envmedic.cli.options import Parser, age, at_least, installer, seconds, sentence, size
@@ -12,6 +13,10 @@ from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INST
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
 POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "newest")
 SHELLS = ("bash", "zsh", "fish")
+WITH_VALUE = frozenset({
+    "-n", "--name", "-p", "--prefix", "--python", "--color", "--allow", "--clone", "--staging", "--timeout", "--keep",
+})  # fmt: skip
+"""Options of `pip`, `uv` and `conda` behind envmedic that take a value: they stand before the installer's own words."""
 EXIT_CODES = (
     "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
     "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 70 bug; 130 interrupted. "
@@ -41,6 +46,9 @@ def build_parser() -> Parser:
     _command(commands, "plan", "show what a repair would do, and change nothing", _plan)
     _command(commands, "apply", "repair in a clone, verify it, and swap it in", _apply)
     _command(commands, "verify", "run the checks on an environment as it is", _verify)
+    for tool, words in (("pip", "install …"), ("uv", "pip install …"), ("conda", "install …")):
+        told = f"run `{tool} {words}` in a clone, check it, and swap it in; what would break is asked about first"
+        _command(commands, tool, told, partial(_wrapped, words=words))
     _command(commands, "snapshot", "keep the environment as it is now, so that undo can go back to it", _snapshot)
     _command(commands, "undo", "bring the environment back as it was", _undo)
     _command(commands, "redo", "bring an undone repair back", _back)
@@ -307,6 +315,27 @@ def _verify(parser: Parser) -> None:
     _checks(parser)
     _host(parser)
     _deep(parser)
+
+
+def _wrapped(parser: Parser, *, words: str) -> None:
+    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES
+
+    parser.add_argument("words", nargs="*", metavar=words, help="the installer's own command, after the options below")
+    parser.add_argument(
+        "--force", action="store_true", help="although it would undo a repair or break something; undo goes back"
+    )
+    parser.option("-y", "--yes", action="store_true", help="do not ask about programs that run from the environment")
+    parser.option("--offline", action="store_true", help="foresee it with caches only")
+    parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for the command, and for each check")
+    group = parser.add_argument_group("transaction")
+    parser.option("--clone", group=group, choices=("auto", *CLONE_MODES), default="auto", help="how to clone")
+    parser.option(
+        "--staging", group=group, choices=("auto", *STAGING_MODES), default="auto", help="how to run in the clone"
+    )
+    parser.option("--keep", group=group, type=at_least(0), default=3, help="generations kept for undo (default: 3)")
+    parser.option(
+        "--allow", group=group, action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection"
+    )
 
 
 def _snapshot(parser: Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final, Literal
 
 from envmedic.model.base import Model
@@ -228,6 +229,19 @@ class ReplaceBase(Model, frozen=True, kw_only=True, tag="replace_base"):
         return f"lead bin/python and pyvenv.cfg to {self.python}"
 
 
+class RunInstaller(Model, frozen=True, kw_only=True, tag="run_installer"):
+    """The user's own command of an installer, run as it was given."""
+
+    words: tuple[str, ...]
+    """The command line, without secrets."""
+    directory: str
+    """Where it was given."""
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"run {shlex.join(self.words)}"
+
+
 FileRepair = Relocate | MakeExecutable | WriteScripts | ReplaceBase
 """Steps that repair files in place, without an installer."""
 Step = (
@@ -242,6 +256,7 @@ Step = (
     | MakeExecutable
     | WriteScripts
     | ReplaceBase
+    | RunInstaller
     | Advise
 )
 

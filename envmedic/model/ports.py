@@ -203,6 +203,10 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     """Generations kept for undo after this one."""
     profile: Literal["standard", "full"] = "standard"
     """Whether imports are checked that nothing of what changed can affect, too."""
+    accept_worse: bool = False
+    """Whether an install takes the environment's place although something that worked before does not afterwards."""
+    share_links: bool = True
+    """Whether the clone may share files by hard links; not with an installer that writes into files that it finds."""
     keep_partial: bool = False
     """Whether a repair may take the environment's place that leaves a part of what was reported."""
 
@@ -265,6 +269,22 @@ def unedited(_edit: ProjectEdit) -> bool:
     return False
 
 
+class UserCommand(msgspec.Struct, frozen=True):
+    """The user's own command of an installer. Not part of a plan, since its words may hold secrets."""
+
+    argv: Callable[[str], tuple[str, ...]]
+    """The words as they run, by the environment's interpreter as commands must name it."""
+    directory: str
+    variables: Mapping[str, str] = {}
+    """In addition to those of the activated environment."""
+    outside: Callable[[], tuple[str, ...]] = tuple
+    """Asked when it has ended: what it wrote outside of the environment, in sentences."""
+    imports_of: Callable[[Collection[str]], frozenset[str]] = frozenset
+    """The import names that these distributions alone provide, which are not missed where they were removed."""
+    hint: str | None = None
+    """What to do where it fails."""
+
+
 # `engine` must not import its siblings `probe` and `installers`: `api` passes these functions instead.
 class EnginePorts(msgspec.Struct, frozen=True):
     """Everything that a transaction uses from outside `engine`."""
@@ -293,5 +313,7 @@ class EnginePorts(msgspec.Struct, frozen=True):
     """Asks once more when the clone is proven, before it takes the environment's place; None goes on unasked."""
     host: Callable[[], Host] | None = None
     """Observes this machine; None where a proof of another time never counts."""
+    command: UserCommand | None = None
+    """What the step of an install runs."""
     unaffected: Callable[[Path, Path, Collection[str], Collection[str]], frozenset[str]] | None = None
     """Import names that changes between two trees, as paths and as distributions, cannot affect; None where all can."""

@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.playbook_trial import try_playbook
-from envmedic.cli.options import split_command
-from envmedic.cli.parser import build_parser
+from envmedic.cli.main import parse
 from envmedic.errors import ExitCode
 from envmedic.model.events import EventStream
 from envmedic.model.playbook import RemedyStep
@@ -67,8 +66,7 @@ def test_the_pages_are_found_and_show_commands() -> None:
 def test_a_shown_command_line_is_one_of_envmedic(page: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("ENVMEDIC_")]:
         monkeypatch.delenv(name)
-    arguments, _ = split_command(words)
-    assert build_parser().parse_args(arguments).command, page
+    assert parse(words).command, page
 
 
 @pytest.mark.parametrize(("page", "words"), shown_commands("make"), ids=lambda value: " ".join(value)[:60])
@@ -110,8 +108,7 @@ def test_every_playbook_has_a_page_whose_links_and_commands_exist() -> None:
         listed = [link["path"] for link in _LINK.finditer(text)] if name.endswith("index.md") else []
         assert {f"{howto.FOLDER}/{path}" for path in listed} <= set(pages)
         for line in tutorial.commands(text):
-            arguments, _ = split_command(shlex.split(line)[1:])
-            assert build_parser().parse_args(arguments).command, name
+            assert parse(shlex.split(line)[1:]).command, name
 
 
 def test_the_navigation_has_every_page_once() -> None:
@@ -133,8 +130,7 @@ def test_every_command_has_examples_that_it_understands() -> None:
         for text, _ in command.examples:
             words = shlex.split(text)
             cut = next((index for index, word in enumerate(words) if word in {">", "<", "|"}), len(words))
-            arguments, _ = split_command(words[:cut])
-            parsed = build_parser().parse_args(arguments)
+            parsed = parse(words[:cut])
             assert command.name.startswith(parsed.command)
             assert text.startswith(command.name.partition(" ")[0])
 

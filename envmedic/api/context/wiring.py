@@ -24,6 +24,7 @@ from envmedic.model.ports import (
     Installer,
     PlanExtension,
     Runner,
+    UserCommand,
     unedited,
 )
 from envmedic.model.record import Left
@@ -122,6 +123,7 @@ def engine_ports(
     accept_partial: Callable[[tuple[Left, ...]], bool] | None = None,
     edits_project: Callable[[ProjectEdit], bool] = unedited,
     before_exchange: Callable[[Exchange], bool] | None = None,
+    command: UserCommand | None = None,
 ) -> EnginePorts:
     """Return everything that a transaction on `target` uses from outside the engine."""
     # the installer is made on first use: undo, redo and recovery need none, and import no installer
@@ -139,4 +141,5 @@ def engine_ports(
         before_exchange=before_exchange,
         host=cache(partial(host_of, settings)),
         unaffected=affected.unaffected,
+        command=command,
     )

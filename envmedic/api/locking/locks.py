@@ -58,7 +58,8 @@ def lock_of(settings: Settings, facts: Facts, *, ask: bool = False, must_ask: bo
     found = collect.collect(facts.environment, facts.host, known, envmedic=__version__, created=created)
     found = msgspec.structs.replace(found, asked=ask and not unreached)
     # the repair's checks say nothing about packages that changed after it
-    return _verified(found, behind[0]) if behind and installed_by_repairs.unchanged(real, behind[0]) else found
+    proven = next((item for item in behind if item.plan.purpose != "snapshot"), None)
+    return _verified(found, proven) if proven is not None and installed_by_repairs.unchanged(real, proven) else found
 
 
 def _unknown(environment: Environment) -> Sequence[Distribution]:

@@ -40,6 +40,15 @@ def unshare(step: Purge | Install, tree: Path, seen_at: Path) -> None:
             _own(tree / file)
 
 
+def refuse_links_out(tree: Path, seen_at: Path) -> None:
+    """Raise PreflightError where a directory into which installers write lies outside the clone: they would change both."""
+    root = Path(os.path.realpath(seen_at))
+    for site in (*tree.glob("lib*/python*/site-packages"), *tree.glob("lib*/python*/site-packages/*"), tree / "bin"):
+        if (site.is_symlink() and site.is_dir()) or site.parent.is_symlink():
+            _require_inside(os.fspath(site.relative_to(tree)), root)
+    _require_inside("bin", root)
+
+
 def refuse_outside(tree: Path, seen_at: Path) -> None:
     """Raise PreflightError where a directory in which conda's packages have files lies outside the clone.
 

@@ -62,8 +62,11 @@ def unfinished(prefix: Path, cause: str) -> RecoveryNeeded:
     )
 
 
-def drop(transaction: OpenTransaction, failure: EnvmedicError) -> Record:
-    """End a transaction whose clone has nothing that is needed: delete it, leave the environment unchanged."""
+def drop(transaction: OpenTransaction, failure: EnvmedicError | None) -> Record:
+    """End a transaction whose clone has nothing that is needed: delete it, leave the environment unchanged.
+
+    Without a `failure` there was nothing to do.
+    """
     transaction.session.interruption.shield()  # a second Ctrl-C must not leave the clone behind
     if marker.read(transaction.session.prefix) == transaction.directory.transaction:
         raise InternalError("The clone to be dropped is live", environment=RECOVERABLE)

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from envmedic.errors import EnvmedicError, InstallerError, InternalError, Killed, StorageError
 from envmedic.model.events import Emit, OutputLine
-from envmedic.model.ports import CommandResult, CondaInstaller, Installer, Runner
+from envmedic.model.ports import CommandResult, CondaInstaller, Installer, Runner, UserCommand
 
 _TAIL_LINES = 20
 _KILLED = re.compile(r"Killed signal terminated program|\bsignal(?:led)?:? (?:9|SIGKILL)\b|died with <Signals\.SIGKILL")
@@ -34,6 +36,8 @@ class Workplace:
     timeout_s: float | None = None
     conda: CondaInstaller | None = None
     """None outside a conda prefix."""
+    command: UserCommand | None = None
+    """Of an install."""
 
     @property
     def conda_side(self) -> CondaInstaller:
@@ -48,9 +52,13 @@ def required(conda: CondaInstaller | None) -> CondaInstaller:
     return conda
 
 
-def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | None = None) -> None:
+def run(
+    argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | None = None, directory: str | None = None
+) -> None:
     """Run a command in the clone, its output as events. Raises InstallerError if it fails, and `Interrupted`."""
     source = called(argv)
+    if directory is not None:
+        argv = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', directory, *argv)
 
     def on_line(line: str) -> None:
         place.emit(OutputLine(source=source, line=line))
@@ -60,7 +68,8 @@ def run(argv: tuple[str, ...], place: Workplace, *, env: Mapping[str, str] | Non
     result = place.runner(argv, env=env, on_line=on_line, timeout_s=place.timeout_s)
     place.poll()
     if result.returncode != 0:
-        raise _failed(result, place.tree)
+        words = argv if directory is None else argv[4:]
+        raise _failed(msgspec.structs.replace(result, argv=words), place.tree)
 
 
 def called(argv: Sequence[str]) -> str:

@@ -184,6 +184,8 @@ def _choose_clone(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[C
                 hint=f"Leave it out: --clone {_first_working(refused)} would be taken",
             )
         return options.clone, ()
+    if not options.share_links and refused["reflink"]:
+        return "copy", ("all is copied: this installer writes into files that it finds, which hard links would share",)
     mode = _first_working(refused)
     return mode, (f"hard links do not work here, so all is copied: {refused['link']}",) if mode == "copy" else ()
 

@@ -23,7 +23,7 @@ from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, Repair
 from envmedic.model.checks import Check, Judgement, Outcome
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import EventData, Notice, StepFinished, StepStarted, distinct
-from envmedic.model.plan import Advise, Install, Pin, Plan, Purge, Rebuild, Step
+from envmedic.model.plan import Advise, Install, Pin, Plan, Purge, Rebuild, RunInstaller, Step
 from envmedic.model.ports import Runner
 from envmedic.model.program import ProgramEnd
 from envmedic.model.record import Left, Round
@@ -268,6 +268,7 @@ def take_steps(run: Run, part: RepairPart) -> None:
         poll=session.interruption.poll,
         timeout_s=session.options.timeout_s,
         conda=session.ports.conda,
+        command=session.ports.command,
     )
     with session.stage("steps"):
         for index, step in enumerate(plan.steps, 1):
@@ -317,12 +318,12 @@ def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     """`checks` without the imports that nothing of what changed in the clone can affect."""
     find = run.session.ports.unaffected
     steps_taken = [step for plan in run.plans for step in plan.steps]
-    known = all(isinstance(step, Purge | Install | Rebuild | Pin | Advise) for step in steps_taken)
+    known = all(isinstance(step, Purge | Install | Rebuild | Pin | RunInstaller | Advise) for step in steps_taken)
     if find is None or not known or run.session.options.profile == "full" or not any(map(_may_narrow, checks)):
         return checks
     clone = run.transaction.directory.tree
     changed = changed_files(run.original, fingerprint.fingerprint(clone, twin=run.original), run.how.clone)
-    moved = {change.name for plan in run.plans for change in plan.changes}
+    moved = {change.name for plan in run.plans for change in plan.changes} | moved_by_command(run)
     spared = find(run.session.prefix, clone, changed, moved)
     asked = {outcome.check for outcome in run.before}  # what was asked before is compared
     found, left = [], 0
@@ -337,6 +338,16 @@ def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:
         told = f"{left} imports are left out: nothing that they load has changed (--profile full runs them)"
         run.session.emit(Notice(code="imports-left-out", message=told))
     return tuple(found)
+
+
+def moved_by_command(run: Run, *, gone: bool = False) -> set[str]:
+    """The distributions that the user's own command has changed, or removed (`gone`), since no plan knows them all."""
+    if run.plan.purpose != "install":
+        return set()
+    sides = (run.transaction.record.before, run.session.ports.distributions(run.transaction.directory.tree))
+    one, other = ({(item.name, item.version) for item in side} for side in sides)
+    moved = {name for name, _ in one ^ other}
+    return moved - {name for name, _ in other} if gone else moved
 
 
 def _may_narrow(check: Check) -> bool:

@@ -15,12 +15,13 @@ from packaging.utils import canonicalize_name
 
 from envmedic.conda_meta.pins_and_marks import PINNED
 from envmedic.engine.clone import listed_files
-from envmedic.engine.clone.shared_links import refuse_outside
+from envmedic.engine.clone.shared_links import refuse_links_out, refuse_outside
 from envmedic.engine.fs import trash
 from envmedic.engine.fs.safe_paths import locate, replace_file
-from envmedic.engine.store.workspace import Workplace
+from envmedic.engine.store.workspace import Workplace, run
 from envmedic.engine.transaction import activation_edits, file_repairs, rebuild_step
 from envmedic.engine.transaction.installed_record import remove_or_install
+from envmedic.errors import InstallerError, InternalError
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import Notice
 from envmedic.model.plan import (
@@ -32,6 +33,7 @@ from envmedic.model.plan import (
     Pin,
     Purge,
     Rebuild,
+    RunInstaller,
     SetEnv,
     Step,
     UnsetEnv,
@@ -50,6 +52,8 @@ def commands(step: Step, place: Workplace) -> tuple[tuple[str, ...], ...]:
         return place.installer.commands(step, str(place.runner.python))
     if isinstance(step, Rebuild):
         return (place.installer.build_command(step, str(place.runner.python)),)
+    if isinstance(step, RunInstaller):
+        return (step.words,)
     if isinstance(step, CondaChange):
         argv = place.conda_side.command(step, str(place.runner.python.parent.parent))
         return (argv,) if argv else ()
@@ -70,6 +74,8 @@ def carry_out(step: Step, place: Workplace) -> str:
         told = rebuild_step.carry_out(step, place)
     elif isinstance(step, Purge | Install):
         remove_or_install(step, place)
+    elif isinstance(step, RunInstaller):
+        _run_installer(place)
     _drop_notes_of_uv(step, place, had_lock=had_lock)
     if isinstance(step, Purge):
         return _delete(step, place)
@@ -103,6 +109,19 @@ def _drop_notes_of_uv(step: Step, place: Workplace, *, had_lock: bool) -> None:
         kept = "".join(item for item in rows if not item.startswith(row))
         replace_file(place.tree, str(record.relative_to(place.tree)), kept.encode())
         locate(place.tree, str(notes.relative_to(place.tree))).unlink()
+
+
+def _run_installer(place: Workplace) -> None:
+    """Run the user's own command; it removes files and makes others, which `ApplyOptions.share_links` relies on."""
+    command = place.command
+    if command is None:
+        raise InternalError("The plan runs a command, and none was given")
+    refuse_links_out(place.tree, place.runner.python.parent.parent)
+    try:
+        run(command.argv(str(place.runner.python)), place, env=command.variables, directory=command.directory)
+    except InstallerError as error:
+        error.hint = command.hint
+        raise
 
 
 def _change_conda(step: CondaChange, place: Workplace) -> str:

@@ -34,6 +34,7 @@ from envmedic.engine.store.lock import locked
 from envmedic.engine.store.swap import Point, no_point, refuse_link, swap, sync
 from envmedic.engine.store.uv_lock import uv_locked
 from envmedic.engine.transaction import snapshot
+from envmedic.engine.transaction.install import NothingChanged, install
 from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.engine.transaction.repair_stages import Run, add_notes, confirm, fetch, reproduce
 from envmedic.engine.transaction.rounds import repair
@@ -211,9 +212,12 @@ def _carry_out(run: Run) -> Record:
             if run.plan.purpose == "snapshot":
                 snapshot.take(run)
                 return run.transaction.finish("done")
-            for stage in STAGES:
+            for stage in STAGES if run.plan.purpose == "repair" else INSTALL_STAGES:
                 stage(run)
             uv = _exchange(run)
+        except NothingChanged:
+            with recoverable(run.session.prefix):
+                return drop(run.transaction, None)
         except RecoveryNeeded:
             raise  # the exchange stopped halfway: both trees are needed
         except EnvmedicError as error:
@@ -313,6 +317,9 @@ def _mark(run: Run) -> None:
 
 
 STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _ask, _relocate, _mark)
+
+
+INSTALL_STAGES: tuple[Callable[[Run], None], ...] = (_clone, install, _ask, _relocate, _mark)
 
 
 # The order is part of the contract: the clone is complete and marked, then durable, then the journal says `ready`, and

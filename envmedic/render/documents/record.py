@@ -93,11 +93,16 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
             line(f"To go back to it: envmedic undo -p {target} {record.transaction}"),
         ]
     if record.environment == "unchanged":
-        return [joined(head, "  ", part("unchanged", "warn"))]
+        already = record.plan.purpose == "install" and record.failure is None
+        return [joined(head, "  ", part("unchanged: all of it is there already" if already else "unchanged", "warn"))]
     if record.environment == "restored":
         purpose = record.plan.purpose
         lines = [joined(head, "  ", part(f"back as it was {_BEFORE[purpose]}", "good")), *_project(record)]
         return lines if record.failure else [*lines, line(f"To bring {_BACK[purpose]} back: envmedic redo -p {target}")]
+    if record.environment == "installed":
+        how = "brought back" if moved else f"installed and checked in {duration(sum(record.seconds.values()))}"
+        state = part(how, "warn" if record.left else "good")
+        return [joined(head, "  ", state), line(f"To go back: envmedic undo -p {target}")]
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
     if record.outcome == "partial":

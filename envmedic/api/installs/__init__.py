@@ -1,0 +1,1 @@
+"""Commands of installers that are run in a clone."""
