@@ -281,6 +281,8 @@ class UserCommand(msgspec.Struct, frozen=True):
     """Asked when it has ended: what it wrote outside of the environment, in sentences."""
     imports_of: Callable[[Collection[str]], frozenset[str]] = frozenset
     """The import names that these distributions alone provide, which are not missed where they were removed."""
+    new_imports: Callable[[Path, Collection[str]], tuple[str, ...]] | None = None
+    """The main import names of distributions of a tree."""
     hint: str | None = None
     """What to do where it fails."""
 

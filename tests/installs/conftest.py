@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +37,7 @@ INSTALLED = (
     "numpy==1.26.4", "scipy==1.11.4", "torch==2.5.1", "torchvision==0.20.1", "transformers==4.40.0", "tokenizers==0.19.1",
     "opencv-python==4.8.0", "cuda-python==12.4.0", "cuda-bindings==12.4.0", "protobuf==4.25.0", "onnx==1.15.0", "pillow==10.0.0",
     "requests==2.31.0", "urllib3==1.26.0", "six==1.16.0", "fam-kernels==1.0", "pydantic==1.10.0", "fastapi==0.95.0",
-    "setuptools-ext==1.0", "typing-ext==4.5.0", "namespace-a==1.0",
+    "setuptools-ext==1.0", "typing-ext==4.5.0", "namespace-a==1.0", "legacy==1.0",
 )  # fmt: skip
 
 
@@ -86,7 +88,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Place:
     root = tmp_path_factory.mktemp("installs")
     pins = {wheel.requirement: wheel for wheel in _wheels(root / "wheels")}
     index = write_index(root / "index", list(pins.values()))
-    write_index(root / "cpu", [torch(root / "cpu-wheels", "2.5.1", "cpu")])
+    write_index(root / "cpu", [_cpu_torch(root / "cpu")])
+    write_index(root / "broken", [pure(root / "broken", "numpy", "1.26.4", "raise ImportError('libopenblas.so')\n")])
+    source_archive(root / "index", "flash-attn-src", "1.0", "import torch_of_the_host\n")
     prefix = root / "env"
     subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True, timeout=1800)
     install(prefix, [pins[pin] for pin in INSTALLED])
@@ -101,6 +105,28 @@ def place(template: Place, tmp_path: Path) -> Iterator[Place]:
         prefix = room / "env"
         shutil.copytree(template.prefix, prefix, symlinks=True)
         yield Place(prefix, template.index, template.wheels, template.shell)
+
+
+def _cpu_torch(folder: Path) -> Wheel:
+    files = {
+        "torch/__init__.py": "from torch.version import __version__\n",
+        "torch/version.py": "__version__ = '2.5.1+cpu'\ndebug = False\ncuda = None\ngit_version = '0'\nhip = None\n",
+    }
+    return make_wheel(folder, "torch", "2.5.1+cpu", files=files)
+
+
+def source_archive(index: Path, name: str, version: str, code: str) -> None:
+    """Add a release to `index` whose build runs `code` first."""
+    setup = f"{code}from setuptools import setup\nsetup(name={name!r}, version={version!r})\n"
+    path = index / "files" / f"{name}-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for member, text in (("setup.py", setup), ("PKG-INFO", f"Name: {name}\nVersion: {version}\n")):
+            entry = tarfile.TarInfo(f"{name}-{version}/{member}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    page = index / "simple" / name / "index.html"
+    page.parent.mkdir()
+    page.write_text(f'<!DOCTYPE html><html><body><a href="../../files/{path.name}">{path.name}</a></body></html>')
 
 
 def _wheels(folder: Path) -> list[Wheel]:
@@ -141,19 +167,23 @@ def _wheels(folder: Path) -> list[Wheel]:
         pure(folder, "urllib3", "3.0.0", ""),
         pure(folder, "six", "1.16.0", ""),
         pure(folder, "six", "1.17.0", ""),
-        pure(folder, "pydantic", "1.10.0", ""),
-        pure(folder, "pydantic", "2.7.0", ""),
+        pure(folder, "pydantic", "1.10.0", "", requires=("typing-ext>=4.2",)),
+        pure(folder, "pydantic", "2.7.0", "", requires=("typing-ext>=4.2",)),
         pure(
             folder, "fastapi", "0.95.0",
             "import pydantic\nif pydantic.__version__ > '2':\n    raise ImportError('BaseSettings has been moved')\n",
             requires=("pydantic>=1.6",),
         ),
         pure(folder, "setuptools-ext", "1.0", ""),
+        pure(folder, "legacy", "1.0", "import setuptools_ext\n"),
         pure(folder, "typing-ext", "4.5.0", ""),
         pure(folder, "typing-ext", "4.12.0", ""),
         pure(folder, "typing-ext", "3.0.0", ""),
         make_wheel(folder, "namespace-a", "1.0", files={"spaced/a/__init__.py": "a = 1\n"}),
         make_wheel(folder, "namespace-b", "1.0", files={"spaced/b/__init__.py": "b = 1\n"}),
+        make_wheel(
+            folder, "namespace-c", "1.0", files={"spaced/__init__.py": "__path__ = []\n", "spaced/c.py": "c = 1\n"}
+        ),
         make_wheel(folder, "shadow", "1.0", files={"six/__init__.py": "raise ImportError('not the six that you want')\n"}),
         pure(folder, "old-hub", "1.0", old, requires=("transformers<4",)),
         pure(folder, "greedy", "1.0", "", requires=("numpy>=2",)),

@@ -24,6 +24,8 @@ from envmedic.model.facts import Environment
 from envmedic.model.ports import UserCommand
 from envmedic.planner import import_targets
 from envmedic.planner.guard.installer_commands import InstallerCommand, WrappedTool
+from envmedic.probe.layout import read_layout, site_packages
+from envmedic.probe.packages.distributions import scan
 
 # Seen with `--link-mode copy` over a file that another distribution had brought: uv 0.9.28 to 0.10.0 wrote into it,
 # 0.10.12 and later made a new one.
@@ -51,9 +53,18 @@ def user_command(
         variables=variables,
         outside=lambda: watched.told(command),
         imports_of=imports_of,
+        new_imports=_imports_in,
         hint=_hint(command, by_name),
     )
     return user, replaces
+
+
+def _imports_in(tree: Path, names: Collection[str]) -> tuple[str, ...]:
+    """The main import names of the distributions `names` of a tree."""
+    found = (
+        item.distribution for site in site_packages(read_layout(tree), None) for item in scan(site, tree).installed
+    )
+    return import_targets.main(item for item in found if item.name in names)
 
 
 def _hint(command: InstallerCommand, installed: Collection[str]) -> str:

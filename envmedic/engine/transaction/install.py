@@ -16,9 +16,14 @@ from envmedic.engine.transaction.repair_stages import (
     take_steps,
     verify,
 )
+from envmedic.engine.verify.verdict import FAILURES
 from envmedic.errors import ChecksFailed
+from envmedic.model.checks import Check
 from envmedic.model.record import Left
 from envmedic.tree import fingerprint
+
+_NEW_TRIED = 20
+"""New packages that are imported once: those of one command, not those of a whole environment."""
 
 
 class NothingChanged(Exception):  # no error: everything is installed already
@@ -45,7 +50,24 @@ def install(run: Run) -> None:
             details=worse,
         )
     leave(run, *(Left(summary=text, why="kept by --force", reported=False) for text in worse))
+    add_notes(run, _new_that_fails(run))
     run.transaction.note(outcome="installed")
+
+
+def _new_that_fails(run: Run) -> list[str]:
+    """What was installed and cannot be imported: nothing that worked before is worse for it, so it is told."""
+    command = run.session.ports.command
+    tree = run.transaction.directory.tree
+    known = {item.name for item in run.transaction.record.before}
+    new = {item.name for item in run.session.ports.distributions(tree)} - known
+    if command is None or command.new_imports is None or not new:
+        return []
+    check = Check(name="import", arguments=command.new_imports(tree, new)[:_NEW_TRIED])
+    if not check.arguments:
+        return []
+    outcomes = run.session.checks((check,), run.runner, "after", run.session.emit)
+    failed = [item for item in outcomes if item.status in FAILURES]
+    return [f"It is installed, and `{item.check}` fails: {item.reason}" for item in failed]
 
 
 def _miss_no_more(run: Run, names: Collection[str]) -> None:
