@@ -111,7 +111,7 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
 
 def _installer(given: Sequence[str]) -> tuple[list[str], tuple[str, ...]] | None:
     """The words for the parser and those of an installer, where the command line begins with one."""
-    if not given or not os.path.basename(given[0]).startswith(_INSTALLERS):  # noqa: PTH119  # quicker
+    if not given or not os.path.basename(given[0].lstrip("!%")).startswith(_INSTALLERS):  # noqa: PTH119  # quicker
         return None
     from envmedic.planner.guard import installer_commands
 

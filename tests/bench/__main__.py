@@ -13,6 +13,7 @@ from statistics import median
 from tests.bench.conda_repair import repairing
 from tests.bench.environment import environment
 from tests.bench.growth import Grown, filling, growing
+from tests.bench.installing import AIM, PACKAGES, installing
 from tests.bench.locking import AIM_S, CONDA, PIP, locking
 from tests.bench.measures import Overhead, SkippedError, Trees, cloning, compile_loop, probing, real_environment
 from tests.bench.place import Place, place
@@ -285,6 +286,22 @@ def report_locking(run: Run) -> None:
     run.report.compare(samples, "lock", "import", "lock / import of conda-lock alone")
 
 
+def report_installing(run: Run) -> None:
+    """What an install behind envmedic costs besides the installer and the checks."""
+    run.report.section(f"`pip install` of {PACKAGES} packages from a local index, bare and behind envmedic")
+    samples = installing(run.where.root, run.rounds)
+    run.report.show(samples, {
+        "bare": "pip install",
+        "behind": "envmedic pip install, a new process",
+        "checks": "of it: checks",
+        "own": "of it: foreseeing, clone, fingerprints, exchange",
+        "beside": "all of it but the checks",
+    })  # fmt: skip
+    over = median(samples["beside"]) / median(samples["bare"]) - 1
+    run.report.note(f"aim ≤ {AIM:.0%} beside the checks: {'met' if over <= AIM else 'NOT met'} ({over:.0%})")
+    run.report.compare(samples, "beside", "bare", "behind envmedic, without the checks / bare")
+
+
 def report_conda(run: Run) -> None:
     """What a repair of a conda environment costs besides the installer and the checks."""
     run.report.section("Repair of one package of a conda environment, by py-rattler, a new process")
@@ -378,6 +395,7 @@ PARTS: Mapping[str, Callable[[Run], None]] = {
     "repair": report_mending,
     "growth": report_growth,
     "lock": report_locking,
+    "install": report_installing,
     "conda": report_conda,
     "log": report_reading,
     "tui": report_frames,

@@ -190,6 +190,10 @@ def _wheels(folder: Path) -> list[Wheel]:
         pure(folder, "lazy", "1.0", "", requires=("requests",)),
         pure(folder, "tool-a", "1.0", "", requires=("six>=1.17",)),
         pure(folder, "tool-b", "1.0", ""),
+        make_wheel(
+            folder, "tool-c", "1.0", files={"tool_c.py": "import sys\n\n\ndef main():\n    print(sys.prefix)\n"},
+            entry_points="[console_scripts]\ntool-c = tool_c:main\n",
+        ),
         pure(folder, "vision-zoo", "1.0", "", requires=("torchvision>=0.21",)),
         pure(folder, "flash-attn", "2.6.0", _NEEDS_TORCH.format("2.6")),
         pure(folder, "downgrader", "1.0", "", requires=("urllib3<1.27", "typing-ext<4")),

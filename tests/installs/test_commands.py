@@ -181,6 +181,23 @@ def test_the_program_or_an_option_names_the_environment(place: Place, template: 
     assert not template.imports("tool_b")
 
 
+@pytest.mark.parametrize("tool", [("pip",), ("uv", "pip")])
+@pytest.mark.parametrize("staging", ["namespace", "relocate"])
+def test_scripts_run_in_place_however_the_command_saw_the_clone(
+    place: Place, staging: str, tool: tuple[str, ...]
+) -> None:
+    before = place.state()
+    first, *rest = tool
+    done = place.run(f"!{first}", "--staging", staging, *rest, "install", "tool-c")
+    assert done.code == 0, done.told()
+    script = place.prefix / "bin" / "tool-c"
+    said = subprocess.run([str(script)], check=True, capture_output=True, text=True, timeout=600).stdout
+    assert said.strip() == str(place.prefix)
+    assert ".envmedic" not in script.read_text()
+    assert place.run("undo", "--yes").code == 0
+    assert place.state() == before
+
+
 def test_secrets_in_the_command_line_are_kept_nowhere(place: Place) -> None:
     done = place.run("pip", "install", "--extra-index-url", "https://me:hunter2@127.0.0.1:9/simple", "--timeout", "1",
                      "--retries", "0", "tool-b==1.0", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(place.wheels))  # fmt: skip

@@ -84,7 +84,7 @@ def started(words: Sequence[str]) -> Started | None:
     """
     if not words or words[0].startswith("-"):
         return None
-    folder, program = os.path.split(words[0])
+    folder, program = os.path.split(words[0].lstrip("!%"))  # as a cell of a notebook has it
     if program in _OTHER_INSTALLERS and words[1:]:
         raise InputError(
             f"{program} is not run in a copy of an environment",
@@ -171,6 +171,7 @@ def split_own(words: Sequence[str], takes_value: frozenset[str]) -> tuple[list[s
     while rest and rest[0].startswith("-"):
         word = rest.pop(0)
         own.append(word)
-        if word in takes_value and rest:
+        # the value of --events may be left out: a file is told from a command by its name
+        if rest and (word in takes_value or (word == "--events" and set(rest[0]) & set("./"))):
             own.append(rest.pop(0))
     return own, tuple(rest)
