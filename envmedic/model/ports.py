@@ -317,5 +317,6 @@ class EnginePorts(msgspec.Struct, frozen=True):
     """Observes this machine; None where a proof of another time never counts."""
     command: UserCommand | None = None
     """What the step of an install runs."""
-    unaffected: Callable[[Path, Path, Collection[str], Collection[str]], frozenset[str]] | None = None
-    """Import names that changes between two trees, as paths and as distributions, cannot affect; None where all can."""
+    unaffected: Callable[..., frozenset[str]] | None = None
+    """Import names that changes between two trees, as paths and as distributions, cannot affect; None where all can. With
+    `near`, what only something between can affect is left out too."""

@@ -62,6 +62,8 @@ class Narrator:
         self._stream = stream
         self._style = style
         self._verbosity = verbosity
+        self.shows_output = False
+        """Whether what commands print is shown although nobody asked for details: the user's own command."""
         self._moving = stream.isatty()
         self._drawn = False
         self._last = 0.0
@@ -78,7 +80,8 @@ class Narrator:
             return
         if isinstance(data, StageStarted):
             self._start(data.stage)
-        for text in self._style.text(event_lines(data, self._verbosity)):
+        echoed = self.shows_output and isinstance(data, OutputLine) and self._verbosity >= 0
+        for text in self._style.text(event_lines(data, 1 if echoed else self._verbosity)):
             self._clear()
             write(self._stream, f"{text}\n")
         if isinstance(data, CheckFinished) and self._stage is not None:

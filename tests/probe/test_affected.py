@@ -189,6 +189,21 @@ def test_in_a_conda_prefix_all_is_imported(tmp_path: Path) -> None:
     assert unaffected(tree, tree, [f"{SITE}/changed/part.py"], ()) == frozenset()
 
 
+def test_for_what_is_only_added_those_who_name_it_stand_for_those_behind_them(tmp_path: Path) -> None:
+    others = (
+        package("user", "try:\n    import changed\nexcept ImportError:\n    pass\n"),
+        package("behind", "", "user"),
+    )
+    asking = package("asking", "", "changed; extra == 'fast'")
+    tree = install(tmp_path / "env", tmp_path / "wheels", (CHANGED, *others, asking, *BYSTANDERS))
+    added = [f"{SITE}/changed/__init__.py", f"{SITE}/changed/part.py"]
+    assert unaffected(tree, tree, added, ["changed"]) == {"bystander", "reader"}
+    assert unaffected(tree, tree, added, ["changed"], near=True) == {"bystander", "reader", "behind"}
+    (tree / "conda-meta").mkdir()
+    assert unaffected(tree, tree, added, ["changed"], near=True) == {"bystander", "reader", "behind"}
+    assert unaffected(tree, tree, [*added, "lib/libstdc++.so.6"], ["changed"], near=True) == frozenset()
+
+
 def test_a_distribution_that_is_named_counts_without_a_changed_file(tmp_path: Path) -> None:
     tree = install(tmp_path / "env", tmp_path / "wheels", (CHANGED, package("user", "import changed\n"), *BYSTANDERS))
     assert unaffected(tree, tree, [], ["Changed"]) == {"bystander", "reader"}

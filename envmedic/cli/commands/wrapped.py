@@ -37,6 +37,7 @@ def _run(args: argparse.Namespace, output: CommandOutput) -> int:
     # before anything is looked at: a typing mistake is told at once
     command = installer_commands.read(tool, args.words)
     target, settings = agreed(target_of(args), settings_of(args, output))
+    output.narrator.shows_output = True
     record = installing.install(
         settings,
         prefix_to_change(target, settings, output),

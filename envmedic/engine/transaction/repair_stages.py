@@ -324,7 +324,11 @@ def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     clone = run.transaction.directory.tree
     changed = changed_files(run.original, fingerprint.fingerprint(clone, twin=run.original), run.how.clone)
     moved = {change.name for plan in run.plans for change in plan.changes} | moved_by_command(run)
-    spared = find(run.session.prefix, clone, changed, moved)
+    if run.plan.purpose == "install":
+        installed = {item.name for item in run.transaction.record.before}
+        spared = find(run.session.prefix, clone, changed, moved, near=not moved & installed)
+    else:
+        spared = find(run.session.prefix, clone, changed, moved)
     asked = {outcome.check for outcome in run.before}  # what was asked before is compared
     found, left = [], 0
     for check in checks:

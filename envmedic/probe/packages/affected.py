@@ -43,17 +43,21 @@ class _Package:
         return (self.site / file for file in self.files if ".so" in file and _is_library(file))
 
 
-def unaffected(before: Path, after: Path, changed: Collection[str], distributions: Collection[str]) -> frozenset[str]:
+def unaffected(
+    before: Path, after: Path, changed: Collection[str], distributions: Collection[str], *, near: bool = False
+) -> frozenset[str]:
     """Top-level import names of the tree `after` that `changed` files and `distributions` cannot affect.
 
     `changed` has paths relative to both trees. Empty where any import can be affected: by what every start of Python
-    reads, by its standard library, or in a conda prefix, whose packages share libraries and data. Raises OSError.
+    reads, by its standard library, or in a conda prefix, whose packages share libraries and data. With `near`, meant for
+    distributions that are only added, what is affected through another package alone is left out as well: that package is
+    imported itself; and in a conda prefix too, unless a library changed outside of site-packages. Raises OSError.
     """
-    if (after / "conda-meta").is_dir():
-        return frozenset()
     sites = _sites(after)
     homes = [site.relative_to(after) for site in sites]
     loose = [name for name in changed if not any(Path(name).is_relative_to(home) for home in homes)]
+    if (after / "conda-meta").is_dir() and not (near and not any(_is_library(name) for name in loose)):
+        return frozenset()
     if not sites or any(map(_EVERYWHERE.fullmatch, changed)) or any(_of_python(name) for name in loose):
         return frozenset()
     now = [item for site in sites for item in _packages(site)]
@@ -67,6 +71,9 @@ def unaffected(before: Path, after: Path, changed: Collection[str], distribution
     known = moved | loading
     others = [item for item in now if item.name not in known]
     direct = known | _naming(others, names | groups, {_stem(name) for name in libraries})
+    if near:
+        tops = {top for item in now if item.name in direct or item.requires & moved for top in item.tops} | names
+        return frozenset({top for item in now for top in item.tops} - tops)
     reached = _requiring(now, direct)
     others = [item for item in now if item.name not in reached]
     reached |= _naming_parts(others, {top for item in now if item.name in direct for top in item.tops})

@@ -41,10 +41,16 @@ def record_lines(record: Record, *, moved: bool = False) -> list[Line]:
         *_changed(record),
         *(line(f"regression: {item}") for item in record.regressions if record.failure is None),
         *(line(f"note: {item}") for item in record.notes),
-        *(left_lines(record.left) if record.failure is None else []),
+        *(_kept_worse(record) if record.environment == "installed" else []),
+        *(left_lines(record.left) if record.failure is None and record.environment != "installed" else []),
         line(""),
         *_result(record, moved=moved),
     ]
+
+
+def _kept_worse(record: Record) -> list[Line]:
+    """What does not work any more after an install that was wanted all the same."""
+    return [line(f"Worse than before: {item.summary}", "warn") for item in record.left]
 
 
 def left_lines(left: Sequence[Left]) -> list[Line]:
