@@ -27,7 +27,7 @@ def installing(root: Path, count: int) -> Samples:
     variables = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "UV_DEFAULT_INDEX": index}
     variables |= {"UV_CACHE_DIR": str(root / "uv"), "XDG_CACHE_HOME": str(root / "cache")}
     template, prefix = root / "template", root / "env"
-    run([uv(), "venv", "--quiet", "--seed", "--no-config", "--python", sys.executable, str(template)])
+    run([uv(), "venv", "--quiet", "--seed", "--clear", "--no-config", "--python", sys.executable, str(template)])
     parts: dict[int, tuple[float, float]] = {}
 
     def fresh() -> None:
