@@ -65,7 +65,8 @@ def _new_that_fails(run: Run) -> list[str]:
     check = Check(name="import", arguments=command.new_imports(tree, new)[:_NEW_TRIED])
     if not check.arguments:
         return []
-    outcomes = run.session.checks((check,), run.runner, "after", run.session.emit)
+    with run.session.stage("verify"):
+        outcomes = run.session.checks((check,), run.runner, "after", run.session.emit)
     failed = [item for item in outcomes if item.status in FAILURES]
     return [f"It is installed, and `{item.check}` fails: {item.reason}" for item in failed]
 
