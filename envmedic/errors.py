@@ -201,6 +201,28 @@ class NoSolution(EnvmedicError):
     """Installed distributions that were to stay and that candidates do not fit."""
 
 
+class PinnedVersions(NoSolution):
+    """No solution keeps the user's pins; `pins` has where each of those in the way stands, and what it says."""
+
+    allow = "pinned"
+
+    def __init__(
+        self,
+        summary: str,
+        *,
+        pins: tuple[tuple[str, str], ...],
+        cause: str | None = None,
+        details: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(
+            summary,
+            cause=cause,
+            hint="Change what is stated there, then repair again; or let the plan walk around it: --allow pinned",
+            details=details,
+        )
+        self.pins = pins
+
+
 class NothingToRepair(EnvmedicError):
     """The fault neither reproduces nor is confirmed by facts."""
 

@@ -9,10 +9,11 @@ from typing import get_args
 import pytest
 
 import envmedic
-from envmedic.cli.parser import POLICIES
+from envmedic.cli.parser import ALLOW_NAMES, POLICIES
 from envmedic.model.playbook import Policy
 from envmedic.model.registries.check_kinds import CHECKS
 from envmedic.model.registries.faults import FAULT_CLASSES, FAULTS, FaultClass
+from envmedic.model.registries.modes import AllowName
 from envmedic.model.registries.registry import by_name, complete
 
 
@@ -48,8 +49,9 @@ def test_every_class_of_fault_is_pointed_to_by_a_check_or_says_that_none_does() 
     assert {name for name, row in FAULT_CLASSES.items() if not row.shown_by_checks} == set(FAULTS) - shown
 
 
-def test_the_help_of_plan_lists_the_policies_of_playbooks() -> None:
+def test_the_help_of_plan_lists_the_policies_of_playbooks_and_all_that_can_be_allowed() -> None:
     assert get_args(Policy) == POLICIES  # stated twice: that help starts without typing
+    assert get_args(AllowName) == ALLOW_NAMES
 
 
 def test_every_check_has_its_code_in_the_catalogue_of_kernels_or_runs_without_one() -> None:

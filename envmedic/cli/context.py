@@ -40,6 +40,7 @@ def settings_of(args: argparse.Namespace, output: CommandOutput) -> Settings:
         timeout_s=options.get("timeout"),
         deep=options.get("deep", False),
         pin=options.get("pin", False),
+        lifts_pins="pinned" in options.get("allow", ()),
         unnamed=targets.is_unnamed(
             name=options.get("name"), prefix=options.get("prefix"), python=options.get("python")
         ),

@@ -12,6 +12,7 @@ from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INST
 
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
 POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "newest")
+ALLOW_NAMES = ("base", "frozen", "external", "in-use", "ownership", "capabilities", "pinned")
 SHELLS = ("bash", "zsh", "fish")
 WITH_VALUE = frozenset({
     "-n", "--name", "-p", "--prefix", "--python", "--color", "--allow", "--clone", "--staging", "--timeout", "--keep",
@@ -240,10 +241,11 @@ def _plan(parser: Parser) -> None:
         help="fetch what it installs into the cache, so that it can be carried out with --offline",
     )
     parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
+    _allow(parser, help_text="pinned: walk around pins of yours where no plan keeps them; the others are for `apply`")
 
 
 def _apply(parser: Parser) -> None:
-    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES
+    from envmedic.model.registries.modes import CLONE_MODES, STAGING_MODES
 
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     _what(parser)
@@ -286,14 +288,11 @@ def _apply(parser: Parser) -> None:
         action="store_true",
         help="write manifest and lock of the project too, as the plan shows them, so that the next sync keeps the repair",
     )
-    parser.option(
-        "--allow",
-        group=group,
-        action="append",
-        choices=tuple(PROTECTIONS),
-        default=[],
-        help="lift a protection; can be repeated",
-    )
+    _allow(parser, group, help_text="lift a protection (pinned: your pins, where no plan keeps them); can be repeated")
+
+
+def _allow(parser: Parser, group: argparse._ArgumentGroup | None = None, *, help_text: str) -> None:
+    parser.option("--allow", group=group, action="append", choices=ALLOW_NAMES, default=[], help=help_text)
 
 
 def _verify(parser: Parser) -> None:
@@ -318,7 +317,7 @@ def _verify(parser: Parser) -> None:
 
 
 def _wrapped(parser: Parser, *, words: str) -> None:
-    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS, STAGING_MODES
+    from envmedic.model.registries.modes import CLONE_MODES, STAGING_MODES
 
     parser.add_argument("words", nargs="*", metavar=words, help="the installer's own command, after the options below")
     parser.add_argument(
@@ -333,13 +332,11 @@ def _wrapped(parser: Parser, *, words: str) -> None:
         "--staging", group=group, choices=("auto", *STAGING_MODES), default="auto", help="how to run in the clone"
     )
     parser.option("--keep", group=group, type=at_least(0), default=3, help="generations kept for undo (default: 3)")
-    parser.option(
-        "--allow", group=group, action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection"
-    )
+    _allow(parser, group, help_text="lift a protection")
 
 
 def _snapshot(parser: Parser) -> None:
-    from envmedic.model.registries.modes import CLONE_MODES, PROTECTIONS
+    from envmedic.model.registries.modes import CLONE_MODES
 
     parser.option("-m", "--message", metavar="TEXT", default="", help="a text that stands in the history")
     parser.option(
@@ -348,19 +345,17 @@ def _snapshot(parser: Parser) -> None:
         default="auto",
         help="how to clone; with `link` a file that is edited in place later changes in the snapshot too",
     )
-    parser.option("--allow", action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection")
+    _allow(parser, help_text="lift a protection")
 
 
 def _back(parser: Parser) -> None:
-    from envmedic.model.registries.modes import PROTECTIONS
-
     parser.add_argument(
         "transaction",
         nargs="?",
         help="the generation to go to, as `envmedic history` names it (default: the one before)",
     )
     parser.option("-y", "--yes", action="store_true", help="do not ask")
-    parser.option("--allow", action="append", choices=tuple(PROTECTIONS), default=[], help="lift a protection")
+    _allow(parser, help_text="lift a protection")
 
 
 def _undo(parser: Parser) -> None:

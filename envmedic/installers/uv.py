@@ -101,6 +101,8 @@ class UvInstaller:
         # Constraints of an earlier `apply --pin` would refuse the very versions that this repair is about.
         own = Path(environment.real_prefix) / CONSTRAINTS
         told = uv_options.without_constraints(uv_options.translate(read, request), own)
+        if request.without_files:
+            told = uv_options.without_files(told)
         question = resolve.ResolveQuery(self.uv, request, environment, told)
         with session.opened(read) as http:
             return resolve.resolve(question, http)

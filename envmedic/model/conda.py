@@ -163,6 +163,8 @@ class CondaRequest(Model, frozen=True, kw_only=True):
     """Installed packages to be put in place again, the same to the build string, since files of theirs are damaged."""
     channels: tuple[str, ...] = ()
     """Channels asked before the user's own."""
+    lifted: tuple[str, ...] = ()
+    """The user's pins, as they are written, that do not bind."""
     offline: bool = False
 
 

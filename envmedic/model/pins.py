@@ -27,6 +27,19 @@ class UserPin(Model, frozen=True, kw_only=True):
 ProjectTool = Literal["uv", "poetry", "pdm", "hatch", "pixi", "conda-workspaces", "conda-lock", "conda", "pip"]
 
 
+class LiftedPin(Model, frozen=True, kw_only=True):
+    """A pin of the user that a plan walks around, since no plan keeps it and ``--allow pinned`` was given."""
+
+    pin: str
+    """What it says: a requirement without marker and extras, or a match spec of conda."""
+    source: str
+    """File and line, or the variable that holds it."""
+    kind: Literal["constraint", "requirement", "variant", "conda"]
+    """Whose it is: conda's, or of `UserPin.kind`."""
+    instead: str | None = None
+    """What has to stand in its place for the repair to stay; null where it has to go. envmedic does not edit it."""
+
+
 class ProjectSource(Model, frozen=True, kw_only=True):
     """Where the manifest says that a distribution comes from, instead of the default index."""
 

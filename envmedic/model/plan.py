@@ -10,7 +10,7 @@ from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Finding, Obstacle
-from envmedic.model.pins import NextSync, ProjectEdit
+from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
 from envmedic.model.registries.faults import Fault
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
@@ -379,6 +379,8 @@ class Plan(Model, frozen=True, kw_only=True):
     """Why these distributions move and no others; null where requirements left no choice."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
+    lifted: tuple[LiftedPin, ...] = ()
+    """Pins of the user that it does not keep, as ``--allow pinned`` lets it."""
     next_sync: NextSync | None = None
     """What the project's own tool does to the environment afterwards; null where it does nothing, or nothing is known."""
     project_edit: ProjectEdit | None = None

@@ -87,6 +87,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     """Installed distributions on which no requirement of a new wheel may be unmet, whatever was unmet before."""
     constraints: tuple[str, ...] = ()
     """Limits on the versions of whatever is chosen, such as ``setuptools<81``."""
+    without_files: bool = False
+    """Whether limits in files of this machine are left aside, since some do not bind; `constraints` has the others."""
 
 
 class Resolution(Model, frozen=True, kw_only=True):

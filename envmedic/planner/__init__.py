@@ -9,7 +9,8 @@ from envmedic.planner.identity import named, stale, steps_key, verify_id
 from envmedic.planner.proposal import Proposal, Proposals
 from envmedic.planner.proposal_case import Options
 from envmedic.planner.proposals import proposals
-from envmedic.planner.user_pins import binding, blamed
+from envmedic.planner.user_pins import binding, blamed, named_in
+from envmedic.planner.user_pins import refusal as pins_refusal
 
 __all__ = [
     "Options",
@@ -25,6 +26,8 @@ __all__ = [
     "loosened",
     "markers",
     "named",
+    "named_in",
+    "pins_refusal",
     "proposals",
     "stale",
     "steps_key",

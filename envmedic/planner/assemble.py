@@ -14,7 +14,7 @@ from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.conda import CondaChange
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
-from envmedic.model.pins import UserPin
+from envmedic.model.pins import LiftedPin, UserPin
 from envmedic.model.plan import Artifact, Change, Install, Plan, PlanAlternative, Purge, Rebuild, Step
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution
@@ -48,6 +48,10 @@ class ResolvedProposal:
     """Why other proposals could not be resolved, by title."""
     pins: tuple[UserPin, ...] = ()
     """The user's limits that hold for the environment."""
+    lifted: tuple[UserPin, ...] = ()
+    """Those that do not bind, since the user lets plans walk around them."""
+    condas: tuple[LiftedPin, ...] = ()
+    """Pins of conda that the resolution does not keep."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,7 @@ def build(
                 *(resolution.notes if resolution else ()),
                 *_size_notes(draft),
             ),
+            lifted=(*resolved.condas, *user_pins.lifted(resolved.lifted, _after(draft))),
             next_sync=next_sync(environment, values, _after(draft), proposal.request.pins if proposal.request else ()),
             extendable=extendable,
             gpu_checks=expected.cuda_build,
@@ -193,10 +198,11 @@ def _refuse_unmet(draft: _Draft, values: Mapping[str, str]) -> None:
 
 def _refuse_unpinned(draft: _Draft, pins: tuple[UserPin, ...]) -> None:
     """Refuse a plan that would not keep what the user states elsewhere: the next installation would undo it."""
-    found = tuple(user_pins.broken(pins, _after(draft)))
+    found = dict(user_pins.broken(pins, _after(draft)))
     if found:
+        told = tuple(found.values())
         summary = f"{draft.proposal.title} would break what you have pinned"
-        raise NoSolution(summary, cause=found[0], hint=user_pins.HINT, details=found)
+        raise user_pins.refusal(summary, found, cause=told[0], details=told)
 
 
 def _after(draft: _Draft) -> dict[str, str | None]:

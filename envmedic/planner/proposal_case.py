@@ -33,6 +33,8 @@ class Options:
     torch_index: str = ResolveRequest(pins=()).torch_index
     pins: tuple[UserPin, ...] = ()
     """The user's limits that hold for the environment."""
+    lifts_pins: bool = False
+    """Whether some of them do not bind."""
 
 
 @dataclass(frozen=True)

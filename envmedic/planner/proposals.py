@@ -317,6 +317,7 @@ def _request(
         torch_index=case.options.torch_index,
         indexes=tuple(wanted.indexes),
         constraints=(*user_pins.constraints(case.options.pins), *_limits(case.environment, pins)),
+        without_files=case.options.lifts_pins,
         settles=tuple(dict.fromkeys(item.name for item in wanted.conflicts.violated))
         if wanted.conflicts is not None
         else (),
@@ -391,7 +392,7 @@ def _unpinned(case: ProposalCase, found: FamilySet | None, changed: tuple[str, .
     if found is not None:
         # a limit may name the build too, as in a file of `pip freeze`
         new = {name: f"{found.versions[name]}+{found.variant}" for name in changed}
-        yield from user_pins.broken(case.options.pins, new)
+        yield from (told for _, told in user_pins.broken(case.options.pins, new))
 
 
 def _pinned(case: ProposalCase) -> set[str]:

@@ -93,6 +93,24 @@ def test_a_repair_as_the_lock_says_leaves_the_sync_nothing_to_do(reader: Shell, 
     assert "Would make no changes" in run_uv(project, "sync", "--dry-run")
 
 
+def test_a_constraint_of_the_project_is_walked_around_when_that_is_allowed(
+    reader: Shell, shared: Case, project: Path
+) -> None:
+    held, where = f"torchvision<={BROKEN.partition('+')[0]}", ("-p", str(project / ".venv"))
+    write_manifest(project, shared, resolution="highest", more=f'constraint-dependencies = ["{held}"]')
+    files = [(project / name).read_bytes() for name in ("pyproject.toml", "uv.lock")]
+    owner = reader.having(UV_NO_CONFIG="false")
+    refused = owner.envmedic(*PLAN, *where, "--json", folder=project)
+    assert refused.code == 1
+    assert f"{project}/pyproject.toml:9 says {held}" in refused.document["cause"]
+    done = owner.envmedic(*APPLY, *where, "--allow", "pinned", folder=project)
+    assert done.code == 0, done.told()
+    assert f"Walks around a pin (--allow pinned): {project}/pyproject.toml:9 says {held}" in done.out
+    assert f"change `{held}` there to `torchvision<={REPAIRED.partition('+')[0]}`" in done.out
+    assert f"The next `uv sync` in {project} undoes this" in done.out
+    assert [(project / name).read_bytes() for name in ("pyproject.toml", "uv.lock")] == files
+
+
 EDIT = (*APPLY, "--edit-project")
 
 

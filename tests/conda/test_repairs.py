@@ -57,6 +57,33 @@ def test_a_torchvision_of_another_torch_becomes_its_own(old: Room, make: Make) -
     case.undo(before)
 
 
+@pytest.mark.parametrize("make", [_CONDA, "rattler"], indirect=True)
+def test_a_pin_without_any_way_that_keeps_it_is_walked_around_only_when_that_is_allowed(old: Room, make: Make) -> None:
+    case = make(old, OLD)
+    old.force(case.prefix, "torchvision=0.18.1=py311_cu121")
+    pinned, configured = case.prefix / "conda-meta/pinned", case.prefix / ".condarc"
+    pinned.write_text("# as in production\ntorchvision=0.18\npackaging >=20\n", encoding="utf-8")
+    configured.write_text("pinned_packages:\n  - pytorch 2.4.*\n", encoding="utf-8")
+    log, before = case.log(), manifest(case.prefix)
+    refused = case.apply("--log", str(log))
+    assert refused.code == 1, refused.told()
+    assert f"{pinned}:2 pins torchvision=0.18" in refused.document["cause"]
+    assert "--allow pinned" in refused.document["hint"]
+    assert manifest(case.prefix) == before
+    done = case.apply("--log", str(log), "--allow", "pinned")
+    assert done.code == 0, done.told()
+    assert changes_of(done) == [("torchvision", "0.18.1", "0.19.1")]
+    pin = {"pin": "torchvision=0.18", "source": f"{pinned}:2", "kind": "conda", "instead": "torchvision 0.19.*"}
+    assert done.document["plan"]["lifted"] == [pin]
+    assert case.run().out == PRINTS
+    text = pinned.read_text(encoding="utf-8")
+    assert "\ntorchvision=0.18\n" in text
+    # by hand, as the plan offers it; until then conda itself refuses: "Requested specs conflict with configured specs"
+    pinned.write_text(text.replace(pin["pin"], pin["instead"]), encoding="utf-8")
+    case.referee.judge(case.prefix, before=case.complaints, names=["pytorch", "torchvision"])
+    case.undo(before)
+
+
 @pytest.mark.conda
 def test_the_users_own_conda_carries_it_out_when_asked(old: Room, make: Make) -> None:
     case = make(old, OLD)

@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution
+from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution, PinnedVersions
 from envmedic.installers.conda.configuration.channels import ChannelSource
 from envmedic.installers.conda.configuration.configuration import CondaConfiguration
-from envmedic.installers.conda.solve import helper_client, solving, virtual_packages
+from envmedic.installers.conda.solve import helper_client, kept_pins, solving, virtual_packages
 from envmedic.model.conda import CondaChange, CondaEnvironment, CondaPackage, CondaRequest
 from envmedic.model.events import EventData
 from envmedic.model.facts import Environment, Host, Interpreter
+from envmedic.model.pins import LiftedPin
 from tests.conda.changes import TEST_HOST, environment_of
 from tests.conda.channel import Channels, noarch, write_channel
 from tests.conda.package import Package
@@ -191,6 +192,38 @@ def test_pins_in_the_way_are_named_with_their_place(asked: Asked, tmp_path: Path
     with pytest.raises(NoSolution, match="that you have pinned") as refusal:
         asked.resolve(CondaRequest(remove=("pytorch",), removable=("*",)))
     assert refusal.value.cause == "/home/me/.condarc:4 pins pytorch 2.3.*"
+
+
+@pytest.mark.parametrize("pin", ["pytorch=2.3", "pytorch  2.3.1", "pytorch<2.4"])
+def test_a_pin_in_the_way_is_named_however_it_is_written(asked: Asked, pin: str) -> None:
+    asked.install(*GPU)
+    asked.conda = msgspec.structs.replace(asked.conda, pinned=(pin, "torchvision >=0.18"))
+    wanted = CondaRequest(specs=("pytorch=2.4.1",), replaceable=("torch*",))
+    with pytest.raises(PinnedVersions, match="No conda packages") as refusal:
+        asked.resolve(wanted)
+    assert refusal.value.pins == (("pinned_packages of conda's configuration", pin),)
+    assert summary(asked.resolve(msgspec.structs.replace(wanted, lifted=(pin,))))["pytorch"].startswith("2.4.1 ")
+
+
+@pytest.mark.parametrize(
+    ("pin", "instead"),
+    [
+        ("pytorch=2.3", "pytorch 2.4.*"),
+        ("pytorch 2.3.*", "pytorch 2.4.*"),
+        ("pytorch 2.3.1", "pytorch 2.4.1"),
+        ("pytorch >=2.1,<2.4", "pytorch >=2.1,<=2.4.1"),
+        ("pytorch 2.3.1 py3.11_cuda12.1_cudnn8.9.2_0", "pytorch 2.4.1"),
+        ("pytorch <2.4|2.9.*", "pytorch 2.4.1"),
+    ],
+)
+def test_what_would_have_to_be_pinned_instead(asked: Asked, pin: str, instead: str) -> None:
+    asked.install(*GPU)
+    change = asked.resolve(CondaRequest(specs=("pytorch=2.4.1",), replaceable=("torch*",)))
+    (found,) = kept_pins.unkept([("/etc/.condarc:3", pin), ("/etc/.condarc:4", "pytorch >2")], change)
+    assert found == LiftedPin(pin=pin, source="/etc/.condarc:3", kind="conda", instead=instead)
+    gone = asked.resolve(CondaRequest(remove=("pytorch",), removable=("*",)))
+    (found,) = kept_pins.unkept([("/etc/.condarc:3", pin)], gone)
+    assert found.instead is None
 
 
 def test_a_pin_that_cannot_be_read_is_named(asked: Asked) -> None:

@@ -49,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Playbooks besides the shipped ones and the user's."""
     pin: bool = False
     """Write constraints that keep the versions of a repair."""
+    lifts_pins: bool = False
+    """Whether a plan may walk around pins of the user that no plan keeps."""
     deep: bool = False
     """Read and hash every installed file; without it, their existence and size are compared."""
     unnamed: bool = False

@@ -16,8 +16,9 @@ from envmedic import planner
 from envmedic.api.context.observation import stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import conda_of
+from envmedic.api.planning.pin_limits import PinLimits
 from envmedic.diagnosis.vocabulary import derive
-from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution, NothingToRepair
+from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution, NothingToRepair, PinnedVersions
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
@@ -59,39 +60,46 @@ def plans(settings: Settings, case: PlanningCase, installer: Installer) -> Itera
 
     Raises NoSolution without any plan, InputError for an unknown way, NetworkError and InstallerError.
     """
-    pins = _pins(case.facts)
-    stated = tuple(item for item in pins if item.kind != "lock")
-    begun = False
-    try:
-        for made in _plans(settings, case, installer, pins):
-            begun = True
-            yield made
-    except NoSolution:
-        # a tool made the lock from what the user states: it gives way where nothing in it is a repair
-        if begun or stated == pins:
-            raise
-        yield from _plans(settings, case, installer, stated)
+    limits: PinLimits | None = PinLimits(_pins(case.facts))
+    while limits is not None:
+        begun = False
+        try:
+            for made in _plans(settings, case, installer, limits):
+                begun = True
+                yield made
+        except NoSolution as error:
+            limits = None if begun else limits.after(error, lifts=settings.lifts_pins)
+            if limits is None:
+                raise
+        else:
+            return
 
 
-def _plans(settings: Settings, case: PlanningCase, installer: Installer, pins: tuple[UserPin, ...]) -> Iterator[Plan]:
+def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits: PinLimits) -> Iterator[Plan]:
     environment = case.facts.environment
     options = planner.Options(
-        find_links=settings.find_links, offline=settings.offline, torch_index=settings.torch_index, pins=pins
+        find_links=settings.find_links,
+        offline=settings.offline,
+        torch_index=settings.torch_index,
+        pins=limits.held,
+        lifts_pins=bool(limits.lifted),
     )
     consider = partial(
         planner.proposals, case.facts, case.finding, case.playbook, values=derive(case.facts), options=options
     )
     considered = consider()
     if environment is None or not considered.proposals:
-        raise _no_way(case.facts, considered) if case.finding is not None else _no_move(considered)
+        raise _pinned(limits, considered) or (
+            _no_way(case.facts, considered) if case.finding is not None else _no_move(considered)
+        )
     if considered.conflicts is not None:
-        maker = _PlanMaker(settings, case, environment, installer, planner.Proposals(proposals=()), pins)
+        maker = _PlanMaker(settings, case, environment, installer, planner.Proposals(proposals=()), limits)
         for made in _least_moves(maker, considered.conflicts, consider):
             yield _with_reproductions(_keeping(settings, made, environment), case, environment)
         return
     if case.way is not None:
         considered = _led_by(considered, case.way)
-    maker = _PlanMaker(settings, case, environment, installer, considered, pins)
+    maker = _PlanMaker(settings, case, environment, installer, considered, limits)
     errors: list[NoSolution | NetworkError] = []
     for proposal in considered.proposals:
         try:
@@ -163,12 +171,18 @@ def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
 
 def _none(errors: Sequence[NoSolution | NetworkError]) -> NoSolution | NetworkError:
     """Return the error if no way works: the best way's, with the causes of the others."""
+    first = errors[0]
+    told = tuple(dict.fromkeys(error.cause or error.summary for error in errors[1:]))
+    pinned = [error for error in errors if isinstance(error, PinnedVersions)]
+    if pinned:
+        # before an unreachable index: to change the pin, or to let it go, is a way that is known
+        pins = tuple(dict.fromkeys(pin for error in pinned for pin in error.pins))
+        best = pinned[0]
+        return PinnedVersions(best.summary, cause=best.cause, pins=pins, details=(*first.details, *told))
     # with an unreachable index nobody knows whether a way exists, so "no solution" would be wrong
     unreachable = next((error for error in errors if isinstance(error, NetworkError)), None)
     if unreachable is not None or len(errors) == 1:
         return unreachable or errors[0]
-    first = errors[0]
-    told = tuple(dict.fromkeys(error.cause or error.summary for error in errors[1:]))
     return NoSolution(first.summary, cause=first.cause, hint=first.hint, details=(*first.details, *told))
 
 
@@ -181,7 +195,7 @@ class _PlanMaker:
     environment: Environment
     installer: Installer
     considered: planner.Proposals
-    pins: tuple[UserPin, ...]
+    limits: PinLimits
     failed: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -198,7 +212,14 @@ class _PlanMaker:
             self.case.finding,
             self.case.playbook,
             planner.ResolvedProposal(
-                proposal, resolution, _fetched(resolution, conda), self.considered, self.failed, self.pins
+                proposal,
+                resolution,
+                _fetched(resolution, conda),
+                self.considered,
+                self.failed,
+                self.limits.held,
+                self.limits.lifted,
+                self.limits.unkept(resolution.conda if resolution is not None else None),
             ),
             planner.PlanInstallers(self.installer, conda),
             now=now(),
@@ -218,6 +239,7 @@ class _PlanMaker:
         wheels, request = planner.divided(proposal, found.artifacts, environment, markers)
         if request is None:
             return msgspec.structs.replace(found, artifacts=wheels)
+        request = msgspec.structs.replace(request, lifted=tuple(pin for _, pin in self.limits.condas))
         with stage(self.settings.stream, "solve"):
             change = self.conda.resolve(request, _without_own_pins(environment), self.case.facts.host, emit)
         return msgspec.structs.replace(found, artifacts=wheels, conda=change)
@@ -230,13 +252,12 @@ class _PlanMaker:
             # no wheels for conda's packages as they are; perhaps for other versions, which conda can then install
             loosened = planner.loosened(proposal, environment)
             if loosened is None:
-                raise planner.blamed(self.pins, error) from error
+                raise planner.blamed(self.limits.held, error) from error
             try:
                 return self.installer.resolve(loosened, environment, emit)
             except NoSolution:
-                raise planner.blamed(
-                    self.pins, error
-                ) from None  # the first reason names the packages that the user has
+                # the first reason names the packages that the user has
+                raise planner.blamed(self.limits.held, error) from None
 
 
 def _pins(facts: Facts) -> tuple[UserPin, ...]:
@@ -245,6 +266,18 @@ def _pins(facts: Facts) -> tuple[UserPin, ...]:
     if environment is None:
         return ()
     return planner.binding(environment.pins, environment, planner.markers(environment, facts.host))
+
+
+def _pinned(limits: PinLimits, considered: planner.Proposals) -> PinnedVersions | None:
+    """Return the error where pins of the user are among the reasons against every way; None where they are not."""
+    reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
+    found = planner.named_in(limits.held, reasons)
+    if not found:
+        return None
+    cause = next(text for text in reasons if planner.named_in(found, (text,)))
+    return planner.pins_refusal(
+        "What you have pinned leaves no repair of this environment", found, cause=cause, details=reasons
+    )
 
 
 def now() -> str:

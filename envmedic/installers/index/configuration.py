@@ -163,9 +163,38 @@ def read_uv(environ: Mapping[str, str]) -> UvConfiguration:
         strategy=environ.get("UV_INDEX_STRATEGY") or None,
         no_index=environ.get("UV_NO_INDEX", "") not in {"", "0", "false"},
     )
-    for table in _uv_tables(environ):
-        result = _merge(result, _from_table(table, environ))
+    for path, table in _uv_tables(environ):
+        result = _merge(result, _from_table(_settings(path, table), environ))
     return result
+
+
+_LIMITS = frozenset({"constraint-dependencies", "override-dependencies"})
+_OF_PROJECTS = frozenset({
+    "build-backend", "conflicts", "default-groups", "dependency-groups", "dev-dependencies", "environments", "managed",
+    "package", "required-environments", "required-version", "sources", "workspace",
+})  # fmt: skip
+"""Settings that uv takes from a ``pyproject.toml`` alone, and one that is about uv itself."""
+
+
+def without_limits(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return uv's settings that apply here, as one ``uv.toml`` without limits on versions.
+
+    As in uv, lists are joined, the nearest file first; of other values the nearest counts.
+    """
+    merged: dict[str, Any] = {}
+    for path, table in _uv_tables(environ):
+        for key, given in table.items():
+            if key in _LIMITS | _OF_PROJECTS:
+                continue
+            value = [_below(path, item) for item in given] if key == "find-links" else given
+            known = merged.get(key)
+            merged[key] = [*known, *value] if isinstance(known, list) and isinstance(value, list) else known or value
+    return merged
+
+
+def _below(path: Path, where: Any) -> Any:
+    """A location as seen from the file that names it."""
+    return where if not isinstance(where, str) or "://" in where else str(path.parent / where)
 
 
 def _merge(strong: UvConfiguration, weak: UvConfiguration) -> UvConfiguration:
@@ -231,37 +260,43 @@ def with_login(url: str, name: str | None, environ: Mapping[str, str]) -> str:
     return f"{scheme}{separator}{quote(user, safe='')}:{quote(password, safe='')}@{rest}"
 
 
-def _uv_tables(environ: Mapping[str, str]) -> Iterator[_UvTable]:
-    """The ``[tool.uv]`` or ``uv.toml`` tables that apply here: the project's, the user's, the system's."""
+def _uv_tables(environ: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The ``[tool.uv]`` or ``uv.toml`` tables that apply here with their files: the project's, the user's, the system's."""
     if environ.get("UV_NO_CONFIG", "") not in {"", "0", "false"}:
         return
     if environ.get("UV_CONFIG_FILE"):
-        yield _settings(Path(environ["UV_CONFIG_FILE"]))
+        yield _of_file(Path(environ["UV_CONFIG_FILE"]))
         return
-    yield _project_table(Path.cwd())
-    yield _settings(xdg.config(environ) / "uv" / "uv.toml")
+    yield from _project_table(Path.cwd())
+    yield _of_file(xdg.config(environ) / "uv" / "uv.toml")
     for folder in (*(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"), "/etc"):
-        yield _settings(Path(folder) / "uv" / "uv.toml")
+        yield _of_file(Path(folder) / "uv" / "uv.toml")
 
 
-def _project_table(start: Path) -> _UvTable:
+def _of_file(path: Path) -> tuple[Path, Mapping[str, Any]]:
+    return path, _toml(path)
+
+
+def _project_table(start: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     for folder in (start, *start.parents):
         # As in uv, uv.toml hides [tool.uv] of a pyproject.toml beside it, and a pyproject.toml without that table does
         # not end the search.
         if (folder / "uv.toml").is_file():
-            return _settings(folder / "uv.toml")
+            yield _of_file(folder / "uv.toml")
+            return
         if (folder / "pyproject.toml").is_file():
             table = _toml(folder / "pyproject.toml").get("tool")
             if isinstance(table, dict) and "uv" in table:
-                return _settings(folder / "pyproject.toml", table["uv"])
-    return _UvTable()
+                own = table["uv"]
+                if not isinstance(own, dict):
+                    raise _unreadable(folder / "pyproject.toml", ValueError("[tool.uv] is no table"))
+                yield folder / "pyproject.toml", own
+                return
 
 
-def _settings(path: Path, table: object = None) -> _UvTable:
-    """The settings in a file, or in `table` of it; those of ``[pip]`` win. Raises InputError."""
-    found = _toml(path) if table is None else table
+def _settings(path: Path, whole: Mapping[str, Any]) -> _UvTable:
+    """The settings in a table of a file; those of ``[pip]`` win. Raises InputError."""
     try:
-        whole = msgspec.convert(found, dict[str, Any])
         return msgspec.convert({**whole, **msgspec.convert(whole.get("pip", {}), dict[str, Any])}, _UvTable)
     except msgspec.ValidationError as error:
         raise _unreadable(path, error) from error

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import tomlkit
 from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag
@@ -183,6 +184,7 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
             *("--only-binary=:all:", "--no-python-downloads", f"--python={python}"),
+            *_settings(question.options, folder),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]
@@ -193,6 +195,15 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         lock = toml.loads(output.read_text(encoding="utf-8"))
         packages = [item for item in lock.get("packages", ()) if item["name"] not in known]
         return candidates({"packages": packages}, ranks, project_lock.wheels(question.environment))
+
+
+def _settings(options: UvOptions, folder: Path) -> tuple[str, ...]:
+    """The option for settings of uv that replace its own; none where these count."""
+    if options.settings is None:
+        return ()
+    path = folder / "uv.toml"
+    path.write_text(tomlkit.dumps(options.settings), encoding="utf-8")
+    return (f"--config-file={path}",)
 
 
 def _binding(question: ResolveQuery, kept: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from envmedic.errors import InputError, InstallerError
-from envmedic.installers.index.configuration import IndexConfiguration
+from envmedic.installers.index.configuration import IndexConfiguration, without_limits
 from envmedic.installers.index.credentials import redacted, without_credentials
 from envmedic.installers.wheels import download_cache
 from envmedic.installers.wheels.remote_metadata import local_file
@@ -28,6 +30,8 @@ class UvOptions:
     environment: Mapping[str, str | None]
     indexes: tuple[str, ...]
     """Index URLs given to uv, without credentials; uv adds its own configuration."""
+    settings: Mapping[str, Any] | None = None
+    """What stands in the place of uv's own settings; None leaves these to uv."""
 
 
 def translate(
@@ -97,7 +101,28 @@ def without_constraints(told: UvOptions, own: Path, environ: Mapping[str, str] =
             arguments.append(word)
     words = [word for word in environ.get("UV_CONSTRAINT", "").split() if word not in names]
     environment = {**told.environment, "UV_CONSTRAINT": " ".join(words) or None}
-    return UvOptions(arguments=tuple(arguments), environment=environment, indexes=told.indexes)
+    return replace(told, arguments=tuple(arguments), environment=environment)
+
+
+def without_files(told: UvOptions, environ: Mapping[str, str] = os.environ) -> UvOptions:
+    """`told` without the files of constraints of this machine, and without the limits of uv's own settings."""
+    stated = pairwise((*told.arguments, ""))
+    files = [index for index, (flag, word) in enumerate(stated) if flag == "-c" and _is_local(word)]
+    gone = {place for index in files for place in (index, index + 1)}
+    return replace(
+        told,
+        arguments=tuple(word for index, word in enumerate(told.arguments) if index not in gone),
+        environment={**told.environment, "UV_CONSTRAINT": " ".join(_remote(environ)) or None, "UV_NO_CONFIG": None},
+        settings=without_limits(environ),
+    )
+
+
+def _remote(environ: Mapping[str, str]) -> list[str]:
+    return [word for word in environ.get("UV_CONSTRAINT", "").split() if not _is_local(word)]
+
+
+def _is_local(where: str) -> bool:
+    return "://" not in where or local_file(where) is not None
 
 
 def _index_arguments(configuration: IndexConfiguration, request: ResolveRequest) -> list[tuple[str, str]]:

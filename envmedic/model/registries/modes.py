@@ -10,7 +10,7 @@ from envmedic.model.registries.registry import complete
 CloneMode = Literal["reflink", "link", "copy"]
 StagingMode = Literal["namespace", "relocate"]
 ExchangeMethod = Literal["exchange", "two-renames"]
-AllowName = Literal["base", "frozen", "external", "in-use", "ownership", "capabilities"]
+AllowName = Literal["base", "frozen", "external", "in-use", "ownership", "capabilities", "pinned"]
 """Protections that a user can lift."""
 
 _HERE: Final = "in envmedic/model/registries/modes.py"
@@ -57,6 +57,7 @@ PROTECTIONS: Mapping[AllowName, str] = complete(
         "in-use": "Programs that run from it may mix old and new files until they are started again.",
         "ownership": "Files of others become yours in the repaired environment, without their set-user-ID bits.",
         "capabilities": "Programs that need their capabilities (setcap) do without them after the repair.",
+        "pinned": "What reads the pin wants the pinned version back the next time, until you change the pin.",
     },
     stated=f"`AllowName` {_HERE}",
     add=f"what is risked without it to `PROTECTIONS` {_HERE}",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from envmedic.model.checks import Check
-from envmedic.model.pins import NextSync, ProjectEdit
+from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
 from envmedic.model.plan import Change, Plan
 from envmedic.render.documents.diagnosis import obstacle_lines
 from envmedic.render.style import duration, size
@@ -31,10 +31,30 @@ def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
         *_keeps(plan),
         *(_alternatives(plan) if alternatives else ()),
         *(line(f"Note: {note}") for note in plan.notes),
+        *pin_lines(plan.lifted),
         *(sync_lines(plan.next_sync) if plan.next_sync is not None else ()),
         *(edit_lines(plan.project_edit) if plan.project_edit is not None else ()),
         *obstacle_lines(plan.obstacles),
     ]
+
+
+_WANTED_BACK: Mapping[str, str] = {
+    "conda": "the next solve of conda wants",
+    "constraint": "the next installation by pip or uv that reads it wants",
+    "requirement": "the next installation or sync from it wants",
+    "variant": "the next installation from it wants",
+}
+
+
+def pin_lines(pins: Iterable[LiftedPin]) -> list[Line]:
+    """The user's pins that a repair does not keep, who reads them, and what to write in their place."""
+    lines = []
+    for item in pins:
+        back = f"{_WANTED_BACK[item.kind]} that version back"
+        lines.append(line(f"Walks around a pin (--allow pinned): {item.source} says {item.pin}; {back}.", "warn"))
+        change = f"change `{item.pin}` there to `{item.instead}`" if item.instead else f"take `{item.pin}` out there"
+        lines.append(line(f"  To keep the repair, {change}; envmedic does not edit it"))
+    return lines
 
 
 def sync_lines(found: NextSync, *, after: bool = False) -> list[Line]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from envmedic.model.pins import NextSync
+from envmedic.model.pins import LiftedPin, NextSync
 from envmedic.model.record import Difference, Generation, History, Left, Record
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
-from envmedic.render.documents.plan import diff_lines, sync_lines
+from envmedic.render.documents.plan import diff_lines, pin_lines, sync_lines
 from envmedic.render.style import duration, size
 from envmedic.render.text import Line, joined, line, part, section, table, visible
 
@@ -124,6 +124,7 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
         *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
         *_project(record),
         *program_lines(record, moved=moved),
+        *pin_lines(_lifted(record)),
         *(row for item in synced for row in sync_lines(item, after=True)),
         line(f"To go back: envmedic undo -p {target}"),
     ]
@@ -169,6 +170,16 @@ def _project(record: Record) -> list[Line]:
             lines += [line(f"  {item.name}: edited since the repair", "warn"), *diff_lines(item.since)]
         lines += [line(f"  {item.name}: what was not done", "warn"), *diff_lines(item.left_out)]
     return lines
+
+
+def _lifted(record: Record) -> Iterator[LiftedPin]:
+    """The pins that the repair does not keep, and that still stand in their files."""
+    plans = (record.plan, *record.extensions)
+    edit = plans[-1].project_edit if record.project == "edited" else None
+    written = {f"{edit.folder}/{item.name}" for item in edit.files} if edit is not None else set()
+    for pin in (pin for plan in plans for pin in plan.lifted):
+        if pin.source.partition(":")[0] not in written:
+            yield pin
 
 
 def undoing_syncs(record: Record) -> list[NextSync]:

@@ -51,6 +51,17 @@ def matches(text: str, package: CondaPackage) -> bool:
     return found and there and spec.subdir in {None, package.subdir}
 
 
+def canonical(text: str) -> str:
+    """A spec as py-rattler writes it: ``numpy=1.26`` is ``numpy 1.26.*``. Raises ValueError for an unreadable one."""
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError
+
+    try:
+        return str(MatchSpec(specs.plain(text), exact_names_only=False))
+    except InvalidMatchSpecError as error:
+        raise ValueError(f"{text!r} cannot be read: {error}") from error
+
+
 def _record(package: CondaPackage) -> RepoDataRecord:
     from rattler import BuildString, PackageRecord, RepoDataRecord
 

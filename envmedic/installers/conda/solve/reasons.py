@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from envmedic.conda_meta.specs import name_of
 from envmedic.errors import NoSolution
 from envmedic.installers.conda.solve.solver_request import NEVER
 from envmedic.installers.conda.solve.virtual_packages import Virtual
-from envmedic.model.conda import CondaChange
 
 # resolvo's tree of conflicts, as of py-rattler 0.28; a text in another form is shown as it is.
 _BRANCH = re.compile(r"^[\s│├└─]*")
@@ -38,32 +36,6 @@ def no_solution(explanation: str, title: str, virtual: Sequence[Virtual]) -> NoS
         hint="Ask for versions that fit together, or let more of the installed packages change",
         details=tuple(lines),
     )
-
-
-_PINNED = "Change the pin, then repair again; envmedic walks around no pin"
-
-
-def with_pins(refusal: NoSolution, places: Mapping[str, str]) -> NoSolution:
-    """Return `refusal` with the pins that the solver's explanation states, and where each stands."""
-    stated = [line.replace(" ", "") for line in refusal.details if "constraint" in line]
-    found = [pin for pin in places if any(pin.replace(" ", "") in line for line in stated)]
-    if not found:
-        return refusal
-    told = "; ".join(f"{places[pin]} pins {pin}" for pin in found)
-    return NoSolution(refusal.summary, cause=f"{told}; {refusal.cause}", hint=_PINNED, details=refusal.details)
-
-
-def refuse_unpinned(change: CondaChange, places: Mapping[str, str]) -> None:
-    """Raise NoSolution for a change that takes a pinned package out of conda: a solver only keeps pins on what stays."""
-    gone = {item.name for item in change.remove} - {item.name for item in change.install}
-    found = [f"{where} pins {pin}" for pin, where in places.items() if name_of(pin) in gone]
-    if found:
-        raise NoSolution(
-            "The repair would take a package out of conda that you have pinned",
-            cause=found[0],
-            hint=_PINNED,
-            details=tuple(found),
-        )
 
 
 def _lines(explanation: str) -> list[str]:

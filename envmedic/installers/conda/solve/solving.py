@@ -15,7 +15,7 @@ from envmedic.errors import InputError, InstallerError, NetworkError, NotAnEnvir
 from envmedic.installers.conda.configuration.channels import ChannelSource, unique
 from envmedic.installers.conda.configuration.configuration import CondaConfiguration
 from envmedic.installers.conda.configuration.credentials import logins, open_address, shown
-from envmedic.installers.conda.solve import helper_client, reasons, virtual_packages
+from envmedic.installers.conda.solve import helper_client, kept_pins, reasons, virtual_packages
 from envmedic.installers.conda.solve.solver_request import SolverRequest, matches
 from envmedic.model.conda import CondaArtifact, CondaChange, CondaExecutor, CondaPackage, CondaReference, CondaRequest
 from envmedic.model.events import Emit, Notice
@@ -47,7 +47,7 @@ class Solver:
         conda = self.environment.conda
         if conda is None:
             raise NotAnEnvironment(f"{self.environment.prefix} is no conda environment", hint="Name one with -p PREFIX")
-        pins = (*conda.pinned, *self.configuration.pinned)
+        pins = tuple(pin for pin in (*conda.pinned, *self.configuration.pinned) if pin not in request.lifted)
         question = SolverRequest(request, conda.packages, virtual_packages.packages(self.host), pins)
         answer = self._ask(question, tolerant=False)
         if "unsolvable" in answer:
@@ -60,12 +60,12 @@ class Solver:
             if answer["skipped"]:
                 raise unreachable(answer["skipped"][0]["why"], offline=self.configuration.offline)
             refusal = reasons.no_solution(answer["unsolvable"], _title(request), question.virtual)
-            raise reasons.with_pins(refusal, self._places(question))
+            raise kept_pins.blamed(refusal, self._places(question))
         for item in answer["skipped"]:
             text = f"{shown(item['channel'])} was left out: {_first(item['why'])}"
             self.emit(Notice(code="channel-skipped", message=text, level="warning"))
         change = self._compared(question, answer["packages"])
-        reasons.refuse_unpinned(change, self._places(question))
+        kept_pins.require(change, self._places(question))
         return change
 
     def _places(self, question: SolverRequest) -> dict[str, str]:
