@@ -85,6 +85,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     """URLs of indexes that are asked before the user's own."""
     settles: tuple[str, ...] = ()
     """Installed distributions on which no requirement of a new wheel may be unmet, whatever was unmet before."""
+    prefers_installed: bool = False
+    """Whether what a pin names stays as it is where that fits, instead of being put in place again."""
     constraints: tuple[str, ...] = ()
     """Limits on the versions of whatever is chosen, such as ``setuptools<81``."""
     without_files: bool = False

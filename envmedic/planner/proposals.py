@@ -321,6 +321,7 @@ def _request(
         settles=tuple(dict.fromkeys(item.name for item in wanted.conflicts.violated))
         if wanted.conflicts is not None
         else (),
+        prefers_installed=wanted.conflicts is not None,
     )
 
 

@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -100,6 +100,15 @@ class ResolveQuery:
         one = (item for item in requirements if any(spec.operator in {"==", "==="} for spec in item.specifier))
         return frozenset(canonicalize_name(item.name) for item in one)
 
+    @property
+    def stays(self) -> dict[str, str]:
+        """The installed versions of what a pin names and what stays where it fits; of several copies none does."""
+        found: dict[str, list[str]] = {}
+        for item in self.environment.distributions:
+            if self.request.prefers_installed and item.name in self.pinned and not item.outside_prefix:
+                found.setdefault(item.name, []).append(item.version)
+        return {name: versions[0] for name, versions in found.items() if len(versions) == 1}
+
     def kept(self) -> dict[str, list[str]]:
         """Versions of every installed distribution that must stay as it is."""
         kept: dict[str, list[str]] = {}
@@ -133,9 +142,10 @@ def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     # At first uv does not know what is installed, and its answer is checked here: requirements of the user's packages
     # that are unmet already would leave it without any solution. What an answer does not fit, uv is told afterwards.
     for _ in range(ROUNDS):
-        chosen = _changed(_ask_again(question, kept, rejected), question)
+        answer = _ask_again(question, kept, rejected)
+        chosen = _changed(answer, question)
         artifacts, notes = _artifacts(chosen, session)
-        misfit = _wrong_variant(chosen, question) or _misfit(artifacts, kept, question)
+        misfit = _wrong_variant(chosen, question) or _misfit(_required(artifacts, answer, question), kept, question)
         if misfit is None:
             return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
         rejected.append(misfit)
@@ -180,6 +190,8 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         constraints = _write(folder / "constraints.txt", limits)
         # uv insists on this name for the format; pylock (PEP 751) has URL, hash and size of every wheel.
         output = folder / "pylock.toml"
+        if question.stays:
+            _write(output, _preferred(question.stays))
         python = python_for(question.environment.interpreter)
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
@@ -195,6 +207,13 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         lock = toml.loads(output.read_text(encoding="utf-8"))
         packages = [item for item in lock.get("packages", ()) if item["name"] not in known]
         return candidates({"packages": packages}, ranks, project_lock.wheels(question.environment))
+
+
+def _preferred(stays: Mapping[str, str]) -> Iterator[str]:
+    """The lines of a lock of these versions: uv prefers those in the file that it is to write."""
+    yield from ('lock-version = "1.0"', 'created-by = "envmedic"')
+    for name, release in stays.items():
+        yield from ("[[packages]]", f'name = "{name}"', f'version = "{release}"')
 
 
 def _settings(options: UvOptions, folder: Path) -> tuple[str, ...]:
@@ -294,7 +313,8 @@ def _own_hash(url: str) -> str | None:
 def _changed(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> list[WheelCandidate]:
     """Candidates that change something: pinned, or not installed in that version."""
     installed = {(item.name, item.version) for item in question.environment.distributions}
-    return [item for item in chosen if item.name in question.pinned or (item.name, item.version) not in installed]
+    again = question.pinned - question.stays.keys()
+    return [item for item in chosen if item.name in again or (item.name, item.version) not in installed]
 
 
 def _artifacts(chosen: Sequence[WheelCandidate], session: IndexSession) -> tuple[list[Artifact], tuple[str, ...]]:
@@ -332,12 +352,26 @@ def _wrong_variant(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> 
     return None
 
 
-def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], question: ResolveQuery) -> Misfit | None:
+def _required(
+    artifacts: Sequence[Artifact], answer: Iterable[WheelCandidate], question: ResolveQuery
+) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Name, version and requirements of what comes, and of what might have changed and stays."""
+    yield from ((item.name, item.version, item.requires) for item in artifacts)
+    new = {item.name for item in artifacts}
+    stays = {item.name for item in answer if item.name not in new}
+    for item in question.environment.distributions:
+        if item.name in stays:
+            yield item.name, item.version, [text for text in item.requires if _readable(text) is not None]
+
+
+def _misfit(
+    found: Iterable[tuple[str, str, Sequence[str]]], kept: Mapping[str, list[str]], question: ResolveQuery
+) -> Misfit | None:
     """A candidate that needs another version of something that stays."""
     markers = marker_environment(question.environment)
-    for artifact in artifacts:
-        known = _required_already(artifact.name, question.environment)
-        for text in artifact.requires:
+    for candidate, release, requires in found:
+        known = _required_already(candidate, question.environment)
+        for text in requires:
             requirement = Requirement(text)
             name = canonicalize_name(requirement.name)
             if str(requirement) in known and name not in question.request.settles:
@@ -347,9 +381,9 @@ def _misfit(artifacts: Sequence[Artifact], kept: Mapping[str, list[str]], questi
             met = any(requirement.specifier.contains(version, prereleases=True) for version in versions)
             applies = requirement.marker is None or requirement.marker.evaluate(markers)
             if versions and applies and not met:
-                needs = f"{artifact.name} {artifact.version} needs {requirement.name}{requirement.specifier}"
+                needs = f"{candidate} {release} needs {requirement.name}{requirement.specifier}"
                 reason = f"{needs}, but {' and '.join(versions)} is installed"
-                return Misfit(artifact.name, artifact.version, reason, held=name)
+                return Misfit(candidate, release, reason, held=name)
     return None
 
 

@@ -106,14 +106,19 @@ def compare(conflicts: Conflicts, resolves: ResolvesMoves, *, limit: int = LIMIT
     ways: list[RankedWay] = []
     unsolved: list[MoveSet] = []
     larger: MoveSet | None = None
-    cut = False
+    cut = together = False
     for moves in sets:
         best = min((item.cost for item in ways), key=_rank, default=None)
         if best is not None and (moves.count, moves.weight) > (len(best.moves), best.dependents):
             larger = moves
             break
-        # what only together has a solution takes longer to find, and a refusal is the alternative
-        if len(ways) + len(unsolved) == (limit if ways else _LAST * limit):
+        tried = len(ways) + len(unsolved)
+        if tried == limit and not ways and not together:
+            # some of a chain of requirements alone have no solution: what all have shows which belong to it
+            together = True
+            ways += _together(conflicts, sets, resolves)
+        # a refusal is the alternative, so that more are looked at
+        if tried >= (limit if ways else _LAST * limit):
             cut = True
             break
         found = resolves(moves)
@@ -122,7 +127,30 @@ def compare(conflicts: Conflicts, resolves: ResolvesMoves, *, limit: int = LIMIT
             sets.widen(moves, found.held or sets.binding(moves))
         else:
             ways.append(RankedWay(moves, cost(conflicts, found.changes)))
+    if not ways and not together:
+        ways += _together(conflicts, sets, resolves)
     return Comparison(tuple(sorted(ways, key=lambda item: _rank(item.cost))), tuple(unsolved), larger, cut)
+
+
+def _together(conflicts: Conflicts, sets: HittingSets, resolves: ResolvesMoves) -> list[RankedWay]:
+    """Return the way of a solution in which everything may move, without what need not; none without a solution."""
+    free = _moved(resolves(sets.every()))
+    # those on which most depends are held first
+    for name in sorted(free or (), key=lambda name: (-conflicts.weight({name}), name)):
+        if free is not None and name in free:
+            free = _moved(resolves(sets.only(free - {name}))) or free
+    if free is None:
+        return []
+    moves = sets.only(free)
+    changes = resolves(moves).changes
+    return [] if changes is None else [RankedWay(moves, cost(conflicts, changes))]
+
+
+def _moved(found: ResolvedMoves) -> frozenset[str] | None:
+    """The installed distributions that a solution changes; None without one."""
+    if found.changes is None:
+        return None
+    return frozenset(item.name for item in found.changes if item.before is not None and item.before != item.after)
 
 
 def cost(conflicts: Conflicts, changes: Sequence[Change]) -> MoveCost:

@@ -32,13 +32,17 @@ class Conflicts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Distributions that must stay as they are."""
     wanted: tuple[str, ...] = ()
     """Requirements from outside the environment, such as those of the error text, that hold in every solution."""
+    unrelated: tuple[tuple[str, str], ...] = ()
+    """Name and version of what neither states nor meets a requirement: another release of its neighbours may need it."""
+    by_conda: frozenset[str] = frozenset()
+    """Distributions that conda brought, whose own solver decides what moves with them."""
     newer: frozenset[str] = frozenset()
     """Distributions whose metadata do not state the violated requirement: of these only newer releases may lack it."""
 
     @cached_property
     def installed(self) -> dict[str, str]:
-        """The installed version of each distribution that has or meets a requirement."""
-        found = {item.name: item.found for item in self.every if item.found is not None}
+        """The installed version of each distribution."""
+        found = dict(self.unrelated) | {item.name: item.found for item in self.every if item.found is not None}
         return found | {item.by.name: item.by.version for item in self.every}
 
     @cached_property
@@ -93,10 +97,13 @@ def conflicts(
     names = {item.name for item in environment.distributions}
     bound |= {name for name in names if name in _OF_TORCH or name.startswith("nvidia-")}
     found = tuple(dict.fromkeys(violated))
+    related = {name for item in (*every, *found) for name in (item.name, item.by.name)}
     return Conflicts(
         violated=found,
         every=tuple(dict.fromkeys((*every, *found))),
         fixed=frozenset(bound | fixed),
         wanted=wanted,
+        unrelated=tuple((item.name, item.version) for item in environment.distributions if item.name not in related),
+        by_conda=frozenset(item.name for item in environment.distributions if item.owner == "conda"),
         newer=frozenset(item.by.name for item in unstated if not item.met),
     )

@@ -74,6 +74,17 @@ class HittingSets:
             dict.fromkeys(item.by.name for name in moves.names for item in self._staying(name, frozenset(moves.names)))
         )
 
+    def only(self, names: Iterable[str]) -> MoveSet:
+        """Return the set of these installed distributions, of what is missing, and of what the texts ask for."""
+        missing = (item.name for item in self._conflicts.violated if item.found is None)
+        free = frozenset({*names, *missing, *self._conflicts.asked})
+        ordered = tuple(name for name in (*self._order, *sorted(free.difference(self._order))) if name in free)
+        return MoveSet(ordered, tuple(self._requirement(name, free) or name for name in ordered), *self._least(free))
+
+    def every(self) -> MoveSet:
+        """Return the set of all that may move and that wheels can replace."""
+        return self.only(self._conflicts.installed.keys() - self._conflicts.fixed - self._conflicts.by_conda)
+
     def _push(self, free: frozenset[str]) -> None:
         if free not in self._seen:
             self._seen.add(free)
