@@ -11,8 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.support import ENVMEDIC, LIMIT_S, REPAIR, ROOT, SAMPLES, Done, Shell, failure, state_of, torchvision
 from tests.envs.nms_cuda.case import BROKEN, EDIT, REPAIRED, Case
+from tests.support.venvs import make_venv
 
 
 def on_terminal(user: Shell, *arguments: str, answer: bytes) -> Done:
@@ -150,6 +153,24 @@ def test_the_users_command_is_the_check(user: Shell, case: Case) -> None:
     assert outcomes[next(name for name in outcomes if name.startswith("command"))] == "pass"
     alone = user.envmedic("plan", "-p", str(case.prefix), "--", "true")
     failure(alone, code=2, kind="input", says="belongs to --reproduce")
+
+
+@pytest.mark.parametrize("facts", [True, False], ids=["facts explain it", "nothing explains it"])
+def test_on_a_terminal_a_given_command_is_asked_about_before_it_runs(user: Shell, case: Case, *, facts: bool) -> None:
+    ran = case.prefix.parent / "ran"
+    prefix = case.prefix if facts else make_venv(case.prefix.parent / "sound")
+    program = ("--reproduce", "--", "sh", "-c", f"echo once >> {ran}; exit 1")
+    command = ("apply", "--no-gpu", "-p", str(prefix), *program)
+    before = state_of(prefix)
+    refused = on_terminal(user, *command, answer=b"n\n")
+    assert (refused.code, ran.exists()) == (1, False), refused.told()
+    assert f"in {ROOT}, in {prefix} as it is" in refused.err
+    done = on_terminal(user, *command, answer=b"y\nn\n")
+    assert done.code == 1, done.told()
+    assert ran.exists() is not facts, "facts alone make the plan, which has a question of its own"
+    assert ("Your program decides  sh -c" in done.err) is facts, done.told()
+    assert ("in a clone, run your program there, and swap it in" in done.err) is facts
+    assert state_of(prefix) == before
 
 
 def test_dry_run_changes_nothing_and_needs_no_terminal(reader: Shell, shared: Case) -> None:

@@ -25,7 +25,7 @@ from envmedic.cli.context import (
     target_of,
 )
 from envmedic.cli.output import CommandOutput
-from envmedic.errors import ExitCode, InputError
+from envmedic.errors import ExitCode, InputError, RepairDeclined
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnosis
@@ -38,6 +38,7 @@ from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.documents.plan import plan_lines
 from envmedic.render.documents.record import left_lines
 from envmedic.render.next_command import apply_command
+from envmedic.render.style import duration
 from envmedic.render.text import line
 
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
@@ -126,9 +127,12 @@ def apply(args: argparse.Namespace, output: CommandOutput) -> int:
         )
         return _print_repair(record, settings, args, output)
     target, settings = agreed(target_of(args), settings)
+    prefix = prefix_to_change(target, settings, output)
+    if args.user_command and not args.yes:
+        _require_first_run(prefix, args, output)
     done = repair.apply(
         settings,
-        prefix_to_change(target, settings, output),
+        prefix,
         wish_of(args),
         options_of(args),
         confirm,
@@ -175,8 +179,25 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
 
 def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
     output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
-    program = ", run your program there," if any(check.program for check in made.checks) else ""
+    program = ", run your program there," if any(check.name == "command" for check in made.checks) else ""
     return yes or ask(f"Repair the environment in a clone{program} and swap it in when the checks pass?")
+
+
+def _require_first_run(prefix: Path, args: argparse.Namespace, output: CommandOutput) -> None:
+    """Say what is run before there is a plan, and ask. Raises RepairDeclined.
+
+    With a text or a playbook nothing is run before the plan, which has a question of its own.
+    """
+    if args.log or args.playbook:
+        return
+    limit = f"until it ends, at most {duration(args.timeout)} (--timeout)" if args.timeout else "until it ends"
+    output.narrate_lines([
+        line(f"If the facts do not explain how it fails, this runs once before there is a plan, {limit}:"),
+        line(f"  {shlex.join(args.user_command)}"),
+        line(f"  in {Path.cwd()}, in {prefix} as it is; whatever it writes stays written"),
+    ])  # fmt: skip
+    if not ask("Run it if need be?"):
+        raise RepairDeclined("Declined", hint="Give the text of its failure instead: --log FILE")
 
 
 def _edits_project(edit: ProjectEdit, *, asked: bool, yes: bool) -> bool:

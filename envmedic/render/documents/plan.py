@@ -166,7 +166,7 @@ def program_lines(check: Check) -> list[Line]:
     """How often, where and until when the user's program runs; nothing for other checks."""
     program = check.program
     if program is None:
-        return []
+        return _command_lines(check) if check.name == "command" else []
     passed = f"after {duration(program.pass_after_s)} without the reported error (it failed after"
     return [
         line(""),
@@ -178,6 +178,18 @@ def program_lines(check: Check) -> list[Line]:
              f" {duration(program.limit_s(repaired=False))}"),
         line("  whatever it writes, also outside the environment, stays written"),
     ]  # fmt: skip
+
+
+def _command_lines(check: Check) -> list[Line]:
+    """The same for a command that was given without a failure that was kept."""
+    return [
+        line(""),
+        joined(part("Your program decides", "bold"), f"  {shlex.join(check.arguments)}"),
+        line("  runs in the directory that the repair is started in, with the clone in the place of the environment"),
+        line("  once before the steps, where it must fail, and again after each round of the repair (--max-rounds)"),
+        line(f"  passes with exit code 0; after {duration(check.timeout_s)} (--timeout) it is stopped, and has failed"),
+        line("  whatever it writes, also outside the environment, stays written"),
+    ]
 
 
 def _keeps(plan: Plan) -> list[Line]:
