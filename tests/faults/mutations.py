@@ -69,7 +69,7 @@ MUTATIONS = (
     ),
     Mutation(
         "installers", "the exit status of a step does not count", "engine/store/workspace.py",
-        "    if result.returncode != 0:\n        raise _failed(result, place.tree)\n", "",
+        "    if result.returncode != 0:\n", "    if result.returncode is None:\n",
     ),
     Mutation(
         "installers", "a step has no time limit", "engine/store/workspace.py",
