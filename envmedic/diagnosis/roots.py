@@ -117,6 +117,8 @@ def _tells(cause: Cause, number: int, failures: Failures) -> bool:
 
 def _ends(cause: Cause, others: Sequence[Cause], failures: Failures) -> bool:
     """Whether `cause`, one of the `others` that are no fault, explains the end of a text with `failures`."""
+    if max(cause.starts, default=0) <= failures.before:
+        return False
     if cause.playbook.harmless or cause.passing:
         # it is all there is to say only where nothing failed, and nothing else was warned of, which may be the failure
         starts = frozenset(line for other in others for line in other.starts)

@@ -81,6 +81,22 @@ def test_a_message_of_three_lines_ends_before_another_error_is_raised() -> None:
     assert judged(f"{NO_MEMORY}\n{text}").verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    "told", ["so I reinstalled everything and now I get:", "But after an upgrade we see:", "then I got"]
+)
+def test_what_was_before_the_writer_did_something_explains_nothing_after_it(told: str) -> None:
+    cut = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>'
+    found = judged(f"torch.OutOfMemoryError: CUDA out of memory.\n{told}\n{cut}")
+    assert found.verdict == ("unknown" if told.endswith(":") else "not-an-env-problem")
+    assert judged(f"{told}\ntorch.OutOfMemoryError: CUDA out of memory.").verdict == "not-an-env-problem"
+    assert judged(f"torch.OutOfMemoryError: CUDA out of memory.\n{told}\nstep 1").verdict == "not-an-env-problem"
+
+
+def test_frames_of_libraries_raise_no_error() -> None:
+    frame = "frame #0: box::Error::Error(box::Place, std::string) + 0x96 (0x1554e8b12f86 in libbox.so)"
+    assert "its last error" not in (judged(frame).reason or "")
+
+
 REPEATED = {
     "time limit": """srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO TIME LIMIT ***

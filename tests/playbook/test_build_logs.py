@@ -221,3 +221,11 @@ def test_a_layer_of_an_image_without_its_output_leaves_the_verdict_open() -> Non
     diagnosis = judged(text)
     assert (diagnosis.verdict, diagnosis.findings[0].signature) == ("unknown", "layer-failed")
     assert not judged(text.replace("pip install frob", "ls frob")).findings
+
+
+def test_a_symbol_that_a_linker_lacks_is_of_the_build_and_not_of_a_module_that_loads() -> None:
+    warned = "launcher.c:338: warning: implicit declaration of function 'PyBox_New'"
+    found = judged(f"{warned}\ntcc: error: undefined symbol 'PyBox_New'")
+    assert [item.fault for item in found.findings] == [TOOLCHAIN]
+    loaded = judged("ImportError: /opt/env/boxes.so: undefined symbol: PyBox_New")
+    assert [item.fault for item in loaded.findings] == ["extension-undefined-symbol"]

@@ -19,7 +19,7 @@ _Kind = Literal["error", "command", "plain", "begun"]
 
 _WORD_FOR_ERROR = r"(?:[Ee]rror|错误|錯誤|Fehler|[Ee]rreur|ошибка|エラー)"
 _COMPILERS = (
-    r"(?:[\w.+-]*-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|cc1|cc1plus|nvc\+\+|hipcc|icx|icpx|lld|ld\.lld)(?:-\d+)?"
+    r"(?:[\w.+-]*-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|cc1|cc1plus|nvc\+\+|hipcc|icx|icpx|tcc|lld|ld\.lld)(?:-\d+)?"
 )
 _CUDA_TOOLS = r"(?:nvcc|ptxas|cicc|nvlink|fatbinary|cudafe\+\+)(?:\.exe)?"
 

@@ -25,13 +25,18 @@ _FAILING = re.compile(
 )
 """Words of failures, and letters of scripts in which none of them is written."""
 _RAISED = re.compile(
-    rb"(?<!except )(?<!raise )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception)(?=:|[\s\"']*(?:\\n|$))"
+    rb"(?<!except )(?<!raise )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception)(?=:(?!:)|[\s\"']*(?:\\n|$))"
 )
 # Launchers, pools and engines repeat that something below them failed.
 _WRAPPER = re.compile(
     rb"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|Ray(?:Task|Actor)Error|ActorDiedError"
     rb"|EngineDeadError|Engine (?:core|process|loop)[\w ]{0,30}(?:fail|dead|died)|WorkerDiedError|BrokenProcessPool"
 )
+# What the writer of a report did between two outputs: "… so I reinstalled everything and now I get:"
+_NARRATED = re.compile(
+    rb"(?:^|\W)(?:so|then|now|but|after\w*|Now|Then|But|So|After\w*)\b[^:\n]{0,80}?\b(?:I|[Ww]e)\b[^\n]{0,160}:\W{0,4}$"
+)
+"""Searched in lines that end in a colon, which few do."""
 _ANY_FRAME = re.compile(rb'File "(?P<path>[^"\n]+)", line \d+, in (?P<function>\S+)')
 _OF_PACKAGE = re.compile(rb"/(?:site|dist)-packages/(?P<module>[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*?)(?:/__init__)?\.py$")
 _TRACEBACK = re.compile(rb"Traceback \(most recent call last\)")
@@ -113,12 +118,15 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     message = b""
     bare = False
     chained = False
+    narrated = 0
     imports = _Imports()
     header = 0
     frame: list[bytes] = []
     sources: list[bytes] = []
     for number, line in lines:
         imports.see(line)
+        if line.rstrip(b"\r *_`").endswith(b":") and _NARRATED.search(line[:LINE_LIMIT]) is not None:
+            narrated = number
         if bare and line.strip():
             # an error without a message, as debuggers of editors show it: the message is the next line
             told = _ANY_FRAME.search(line[:LINE_LIMIT]) is None and _RAISED.search(line[:LINE_LIMIT]) is None
@@ -146,12 +154,15 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
                 imports.end()
                 told = _OF_SOURCE.search(line[:LINE_LIMIT]) is not None
                 sources, frame = ([*frame, *_NAMED.findall(line[:LINE_LIMIT])] if told else []), []
+    before = narrated if narrated < max((*failing, *warned), default=0) else 0
+    last = {number for number in last if number > before}
     return Failures(
-        raised=tuple(raised),
+        raised=tuple(number for number in raised if number > before),
         last=frozenset(last),
-        message=_shown(message) if message else None,
+        message=_shown(message) if last else None,
         importing=imports.failed,
         failing=frozenset(failing),
         warned=frozenset(warned),
+        before=before,
         sources=tuple(dict.fromkeys(source.decode("utf-8", "replace") for source in sources)),
     )

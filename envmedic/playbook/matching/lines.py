@@ -48,6 +48,8 @@ _BREAK = re.compile(rb"\\{1,4}(?:r\\{1,4})?n")
 _WRITTEN_BLANK = re.compile(rb"\\{1,4}[nrt]")
 _PERCENT = re.compile(rb"%([2-7][0-9a-fA-F])")
 _BACKSLASHED = re.compile(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
+_WIDE_GAP = b" " * 40
+_GAP = re.compile(rb" {40,}")
 _FEW_BREAKS = 2
 """A line with no more parts is not split into lines: one written line end may be part of a path."""
 _BORDERS = "".join(map(chr, range(0x2500, 0x2580)))
@@ -284,6 +286,9 @@ def _sources(segment: bytes) -> Iterator[tuple[int, bytes]]:
         yield 0, _BACKSLASHED.sub(lambda found: found[1] or b" ", segment)
         if not quoted and len(lines) > 1:
             yield from enumerate(lines)
+    # a terminal that was made wider: the blanks of the narrower one stand within words
+    if _WIDE_GAP in segment.strip():
+        yield 0, _GAP.sub(b"", segment)
     # a row of a Markdown table: the message may be one cell
     if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
         yield from enumerate(segment.split(b"|"))
