@@ -67,16 +67,18 @@ def diagnose(
     causes = by_first_error(ranked(candidates(playbooks, text.matches, derived, here=here, statements=statements)))
     best = chosen(causes, text.failures)
     latent = _latent(facts, causes)
-    if (
-        best is not None
-        and facts is not None
-        and all(cause.fault is None for cause in causes)
-        and _quiet(text.failures, causes)
-    ):
+    quiet = log is not None and all(cause.fault is None for cause in causes) and _quiet(text.failures, causes)
+    if quiet and best is not None and facts is not None:
         # what is known to do no harm is named, and the environment is judged as without a text
         verdict, reason = _undecided(None, facts, None, text.failures)
         reason = f"the text tells of no failure: {best.summary}" if verdict == "healthy" else reason
         best = None
+    elif quiet and best is None and facts is None:
+        # as with a harmless line, which may stand in any log
+        verdict, reason = (
+            NO_FAULT,
+            "no line of the text tells of a failure; if a program fails, its whole text is needed",
+        )
     else:
         verdict, reason = _verdict(best, causes, facts, log, text.failures)
     if verdict == "healthy" and any(item.confidence >= CERTAIN_ENOUGH for item in latent):

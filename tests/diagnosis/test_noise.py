@@ -97,6 +97,37 @@ def test_frames_of_libraries_raise_no_error() -> None:
     assert "its last error" not in (judged(frame).reason or "")
 
 
+@pytest.mark.parametrize("text", ["Epoch 1 loss 0.3\nEpoch 2 loss 0.2", "numpy==2.0.2\ntorch==2.5.1", "import torch"])
+def test_where_no_line_tells_of_a_failure_a_harmless_line_changes_nothing(text: str) -> None:
+    found = judged(text)
+    assert (found.verdict, found.findings) == ("not-an-env-problem", ())
+    assert "no line of the text tells of a failure" in (found.reason or "")
+    for noise in NOISE.values():
+        assert lost(text, f"{noise}\n{text}") is None
+        assert lost(text, f"{text}\n{noise}") is None
+    assert judged("").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text", ["it hangs", "the run crashes", "GPU 0: ERR!", "CUDA available: False", "0 CUDA devices found"]
+)
+def test_what_stands_still_or_sees_no_gpu_failed(text: str) -> None:
+    assert judged(text).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("段错误 (核心已转储)", "native-crash"),
+        ("ImportError: cannot import name 'Lid' from 'boxes.parts.covers", "companion-version"),
+    ],
+)
+def test_messages_cut_short_or_translated_name_the_likeliest_fault(text: str, fault: str) -> None:
+    found = judged(text)
+    assert found.verdict == "unknown"
+    assert [item.fault for item in found.findings] == [fault]
+
+
 REPEATED = {
     "time limit": """srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO TIME LIMIT ***

@@ -111,6 +111,23 @@ def test_a_source_tree_lacks_what_its_build_makes() -> None:
     assert said(traceback("ModuleNotFoundError: No module named 'boxes.demo'", "/home/user/boxes/boxes/a.py")) == []
 
 
+def test_a_source_tree_asks_another_one() -> None:
+    error = "ImportError: cannot import name 'Lid' from 'boxes.parts' ({}/boxes/parts.py)"
+    asks = "Two projects, /opt/Crates/crates/pack.py asks boxes in /opt/boxes-source: "
+    text = traceback(error.format("/opt/boxes-source"), "/opt/Crates/run.py", "/opt/Crates/crates/pack.py")
+    assert [line for line in said(text) if line.startswith("Two projects")] == [asks + text.splitlines()[-1]]
+    # the program's own module, an installed one, and one of an installed package
+    for tree, file in (("/opt/Crates", "/opt/Crates/run.py"), (VENV, "/opt/run.py"), ("/opt/b", f"{VENV}/crates/a.py")):
+        assert not any(line.startswith("Two projects") for line in said(traceback(error.format(tree), file)))
+
+
+@pytest.mark.parametrize("error", ["KeyError: 'decay'", "AttributeError: 'str' object has no attribute 'keys'"])
+def test_an_error_of_values_in_a_program_s_own_file(error: str) -> None:
+    assert said(traceback(error, "/home/user/run.py")) == [f"Own code, /home/user/run.py: {error}"]
+    assert said(traceback(error, "/home/user/run.py", f"{VENV}/boxes/a.py")) == []
+    assert said(traceback(f"KeyboardInterrupt\nit shows {error}", "/home/user/run.py")) == []
+
+
 def test_an_own_file_named_like_a_module() -> None:
     error = "AttributeError: partially initialized module 'random' has no attribute 'Random'"
     own = traceback(error, "/home/user/random.py", f"{VENV}/torch/__init__.py")

@@ -99,7 +99,6 @@ def test_a_line_that_several_causes_share_is_ranked_but_leaves_the_verdict_open(
         "RuntimeError: boxes and scores should have same number of elements in dimension 0, got 3 and 4",
         "ERROR: torchvision 0.16.0 requires torch==2.1.0, but you have torch 2.0.1 which is incompatible.",
         "RuntimeError: CUDA error: no kernel image is available for execution on the device",
-        "import torchvision\nfrom torchvision.ops import nms",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_it_is_unknown(text: str) -> None:

@@ -19,13 +19,13 @@ _FAILING = re.compile(
     rb"(?i)error|exception|(?<!de)fault|\b(?:traceback|fatal|fail|abort|kill|terminat|can ?not|can't|could ?n[o']t|unable"
     rb"|missing|no module|not (?:found|available|compiled|supported|compatible|installed|permitted)|undefined|invalid|illegal"
     rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
-    rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b)"
+    rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b|crash|\bhangs?\b|\bhung\b|stuck|freez|frozen|\berr\b)"
     rb"|^\W{0,4}#\d{1,3} +0x[0-9a-f]{6,16} in "  # frames of a debugger, which is asked where something failed
     rb"|fehler|nicht |erreur|introuvable|impossible|\berro\b|falh|fallo|[\xd0-\xd3\xd8-\xdb\xe3-\xed][\x80-\xbf]"
 )
 """Words of failures, and letters of scripts in which none of them is written."""
 _RAISED = re.compile(
-    rb"(?<!except )(?<!raise )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception)(?=:(?!:)|[\s\"']*(?:\\n|$))"
+    rb"(?<!except )(?<!raise )(?<!the )(?<!this )(?<!following )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?=:(?!:)|[\s\"']*(?:\\n|$))"
 )
 # Launchers, pools and engines repeat that something below them failed.
 _WRAPPER = re.compile(
@@ -71,7 +71,11 @@ class TextEnd:
     def failures(self) -> Failures:
         """The failures of the end."""
         found = failures(self.lines())
-        whole = all(block.keep <= TAIL_BYTES for block in self._blocks) and self._count == len(self._blocks)
+        whole = (
+            self._count > 0
+            and all(block.keep <= TAIL_BYTES for block in self._blocks)
+            and self._count == len(self._blocks)
+        )
         return msgspec.structs.replace(found, whole=whole)
 
 

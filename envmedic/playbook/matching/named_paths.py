@@ -51,6 +51,7 @@ _OF_MODULE = re.compile(
     r"module '(?P<module>[A-Za-z_]\w*)' has no attribute|cannot import name '\w+' from (?:partially initialized module )?'(?P<top>[A-Za-z_]\w*)'"
     r"|No module named '(?P<package>[A-Za-z_]\w*)\.[\w.]+'; '(?P=package)' is not a package"
 )
+_ASKED_FOR = re.compile(r"cannot import name '\w+' from '(?P<module>[A-Za-z_]\w*)[\w.]*' \((?P<path>[^()]{1,400})\)")
 # what a source tree lacks until it was built: compiled modules and the version that the build writes
 _MADE_BY_A_BUILD = re.compile(r"_C|_C_\w+|_?ext\w*|\w*_(?:cuda|ext|kernels?|ops|C)|_?version|_cext\w*|_kernels?")
 _LIBRARY = re.compile(r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?\w+\.py$")
@@ -60,6 +61,8 @@ _PASSED_THROUGH = re.compile(
 """Modules that call on whatever they are given."""
 _NAMESPACES = frozenset({"nvidia", "google", "mpl_toolkits", "zope", "ruamel", "azure", "sphinxcontrib", "jaraco"})
 """Packages whose parts may be in several directories."""
+_OF_VALUES = ("IndexError:", "KeyError:", "TypeError:", "AttributeError:")
+"""Errors that a program's own values may bring about."""
 _QUOTED_BYTES = 4096
 _MESSAGE_LINES = 3
 _SHOWN: Final = 300
@@ -118,7 +121,8 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
     chain: list[str] = []
     last: list[str] | None = None
     for index, (number, text) in enumerate(texts):
-        if "Traceback (most recent" in text:
+        # the frames of an interruption are of no error that follows
+        if "Traceback (most recent" in text or text.startswith("KeyboardInterrupt"):
             chain = []
         error = _ERROR.search(text)
         if error is None:
@@ -129,7 +133,7 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
         message = _message(text[error.start() :], texts[index + 1 : index + _MESSAGE_LINES])
         last = [*chain, *_frames(text), *_named(message)]
         every += last
-        said = (*_said(last, message), *_calls(chain), *_own_code(chain, message))
+        said = (*_said(last, message), *_calls(chain), *_own_code(chain, message), *_projects(chain, message))
         sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
         chain = []
     sentences += [(*stated[-1][:2], said) for said in _copies(_places(path for *_, path in stated))]
@@ -217,9 +221,26 @@ def _calls(frames: Sequence[str]) -> Iterator[str]:
 
 def _own_code(frames: Sequence[str], message: str) -> Iterator[str]:
     """The user's file that raised an error of its own values."""
-    last = frames[-1] if frames and message.startswith(("IndexError:", "TypeError:")) else None
+    last = frames[-1] if frames and message.startswith(_OF_VALUES) else None
     if last is not None and last.endswith(".py") and place(last) is None and _LIBRARY.search(last) is None:
         yield f"Own code, {last}"
+
+
+def _projects(frames: Sequence[str], message: str) -> Iterator[str]:
+    """The file of one source tree that asks another tree for a name which that one does not have."""
+    asked = _ASKED_FOR.search(message)
+    if asked is None or not frames or asked["module"] in sys.stdlib_module_names:
+        return
+    caller, path = (re.sub(r"\\+", "/", name) for name in (frames[-1], asked["path"]))
+    tree, found, _ = path.partition(f"/{asked['module']}/")
+    if (
+        found
+        and place(path) is None
+        and place(caller) is None
+        and caller.startswith("/")
+        and not caller.startswith(tree)
+    ):
+        yield f"Two projects, {caller} asks {asked['module']} in {tree}"
 
 
 def _own_file(paths: Iterable[str], module: str) -> str | None:
