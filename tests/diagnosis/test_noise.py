@@ -28,6 +28,11 @@ NOISE = {
         "Disabling parallelism to avoid deadlocks..."
     ),
     "deprecation": "/env/lib/python3.11/site-packages/a.py:10: FutureWarning: `b` is deprecated\n  warnings.warn(",
+    "root": (
+        "WARNING: Running pip as the 'root' user can result in broken permissions and conflicting behaviour with the "
+        "system package manager. It is recommended to use a virtual environment instead"
+    ),
+    "another place": "/srv/x/lib/python3.12/site-packages/torch/cuda/__init__.py:63: FutureWarning: The pynvml package is deprecated.",
     "Ctrl-C": 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nKeyboardInterrupt',
     "time limit": "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO TIME LIMIT ***",
 }

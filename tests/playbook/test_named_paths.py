@@ -128,6 +128,12 @@ def test_an_error_of_values_in_a_program_s_own_file(error: str) -> None:
     assert said(traceback(f"KeyboardInterrupt\nit shows {error}", "/home/user/run.py")) == []
 
 
+def test_a_warning_after_an_error_is_no_part_of_its_message() -> None:
+    warned = "/opt/other/lib/python3.11/site-packages/boxes/a.py:3: FutureWarning: the lid is deprecated"
+    error = traceback("RuntimeError: the lid is shut", f"{VENV}/boxes/b.py")
+    assert said(f"{error}\n{warned}") == said(error) == []
+
+
 def test_an_own_file_named_like_a_module() -> None:
     error = "AttributeError: partially initialized module 'random' has no attribute 'Random'"
     own = traceback(error, "/home/user/random.py", f"{VENV}/torch/__init__.py")

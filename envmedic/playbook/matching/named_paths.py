@@ -41,7 +41,9 @@ _STATED = re.compile(
     r"|<module '[\w.]{1,80}' from '(?P<module>[^']{1,400})'>|^\W{0,4}?(?P<file>[/~]\S{1,400}/__init__\.py)\W{0,4}$"
 )
 _ERROR = re.compile(r"(?<![\w.-])[A-Za-z_][\w.]*(?:Error|Exception)(?=:|\s*$)")
-_NEXT = re.compile(r"Traceback \(|File \"|During handling|The above exception|[A-Za-z_][\w.]*(?:Error|Exception):")
+_NEXT = re.compile(
+    r"Traceback \(|File \"|During handling|The above exception|\S{1,400}:\d+: \w{0,60}Warning:|[A-Za-z_][\w.]*(?:Error|Exception):"
+)
 _WRITTEN_BREAK = re.compile(rb"\\{1,2}n(?=[ ]{2,}|[A-Za-z_][\w.]*(?:Error|Exception)\b|Traceback )")
 _LACKS = re.compile(
     r"No module named '?(?P<module>[A-Za-z_]\w*)\.(?:\w+\.)*(?P<part>\w+)"
