@@ -93,3 +93,43 @@ class FamilyProblem(Model, frozen=True, kw_only=True):
     member: Member
     summary: str
     source: str = ""
+
+
+class Offered(Model, frozen=True, kw_only=True):
+    """One file of a release on an index."""
+
+    filename: str
+    url: str
+    """Without credentials, query and fragment."""
+    sha256: str | None = None
+    size_bytes: int | None = None
+    requires_python: str | None = None
+    uploaded: str | None = None
+    """Day of the upload (ISO 8601, UTC); None where the index does not tell."""
+    yanked: bool = False
+    """Whether its authors withdrew it."""
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel and not a source archive."""
+        return self.filename.endswith(".whl")
+
+
+class WheelContents(Model, frozen=True, kw_only=True, omit_defaults=True):
+    """What a wheel of the torch family says of itself: its metadata, and some of its files."""
+
+    filename: str
+    requires: tuple[str, ...] = ()
+    requires_python: str | None = None
+    version: str | None = None
+    """By its ``version.py``, which has a local label where the file name has none; None without that file."""
+    cuda: str | None = None
+    """CUDA version by the same file; None for a build without CUDA, and for companions."""
+    builds: dict[str, dict[str, tuple[str, ...]]] = {}
+    """CUDA version → machine → compute capabilities of the release's builds, which torch keeps in ``torch/cuda`` to
+    tell the users of one build about the others. Since torch 2.10; empty for a wheel without the list."""
+    sass: tuple[str, ...] = ()
+    """Compute capabilities that the wheel's library says it was compiled for."""
+    ptx: tuple[str, ...] = ()
+    numpy_abi: int | None = None
+    """1 for a library that knows NumPy 1 only, 2 for both; None where it was not read."""

@@ -17,7 +17,7 @@ from envmedic.engine.store import journal
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import EnvmedicError, InternalError
 from envmedic.installers.conda.configuration import spec_matching
-from envmedic.installers.resolution import simple_index
+from envmedic.installers.index import pages
 from envmedic.installers.wheels import wheel_files
 from envmedic.locks.formats import pylock, requirements
 from envmedic.model.base import from_json, to_json
@@ -246,8 +246,8 @@ def _index(_: Path) -> Reader:
     page = "https://example.org/simple/demo/"
 
     def read(data: bytes) -> object:
-        html = list(simple_index._from_html(data.decode("utf-8", "replace"), page))
-        return html, list(simple_index._from_json(data, page))
+        html = list(pages.from_html(data.decode("utf-8", "replace"), page))
+        return html, list(pages.from_json(data, page))
 
     return read
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import IntegrityError, NetworkError
-from envmedic.installers.resolution import simple_index
+from envmedic.installers.index import pages
 from envmedic.installers.resolution.provenance import _tags
 from envmedic.installers.wheels import wheel_files
 from envmedic.model.facts import Interpreter
@@ -90,14 +90,14 @@ def test_a_sound_wheel_is_taken(tmp_path: Path) -> None:
 )
 def test_a_page_that_is_no_page_is_told(content: bytes) -> None:
     with pytest.raises(NetworkError, match="not readable"):
-        list(simple_index._from_json(content, PAGE))
+        list(pages.from_json(content, PAGE))
 
 
 def test_addresses_that_are_none_are_passed_over() -> None:
     page = b'{"files": [{"url": "https://[x"}, {"url": "../demo-1.0-py3-none-any.whl", "hashes": {"sha256": "a"}}]}'
-    (found,) = simple_index._from_json(page, PAGE)
+    (found,) = pages.from_json(page, PAGE)
     assert found.url == "https://example.org/simple/demo-1.0-py3-none-any.whl"
-    (same,) = simple_index._from_html("<a href='//[x'>a</a><a href='../demo-1.0-py3-none-any.whl#sha256=a'>b</a>", PAGE)
+    (same,) = pages.from_html("<a href='//[x'>a</a><a href='../demo-1.0-py3-none-any.whl#sha256=a'>b</a>", PAGE)
     assert same == found
 
 

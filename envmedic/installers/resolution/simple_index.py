@@ -9,50 +9,28 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
-
-import msgspec
+from urllib.parse import urlsplit
 
 from envmedic import toml
-from envmedic.errors import NetworkError, NoSolution
-from envmedic.installers.index.credentials import without_credentials
+from envmedic.errors import NoSolution
+from envmedic.installers.index import pages
 from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions
 from envmedic.model.facts import Environment
+from envmedic.model.family import Offered
 
 if TYPE_CHECKING:
     from envmedic.installers.index.http import IndexSession
 
 TIMEOUT_S = 300.0
 _DEFAULT_INDEX = re.compile(r"^--index-url (\S+)$", re.MULTILINE)
-_JSON = "application/vnd.pypi.simple.v1+json"
-_HTML = "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 Pin = tuple[str, str]
 """Normalised name and version."""
-
-
-@dataclass(frozen=True)
-class Offered:
-    """One file of a release."""
-
-    filename: str
-    url: str
-    """Without credentials, query and fragment."""
-    sha256: str | None
-    size_bytes: int | None = None
-
-    @property
-    def is_wheel(self) -> bool:
-        """Whether it is a wheel and not a source archive."""
-        return self.filename.endswith(".whl")
 
 
 @dataclass(frozen=True)
@@ -136,79 +114,11 @@ def files_of(package: Mapping[str, Any]) -> tuple[Offered, ...]:
 
 def _file(file: Mapping[str, Any]) -> Offered:
     url = file.get("url") or Path(file["path"]).absolute().as_uri()
-    return _offered(url, file.get("hashes", {}).get("sha256"), file.get("size"))
-
-
-def _offered(url: str, sha256: str | None, size: int | None) -> Offered:
-    bare = without_credentials(urldefrag(url).url).partition("?")[0]
-    return Offered(unquote(urlsplit(bare).path).rpartition("/")[2], bare, sha256, size)
+    return pages.offered(url, file.get("hashes", {}).get("sha256"), file.get("size"))
 
 
 def project_files(session: IndexSession, index: str, name: str) -> tuple[Offered, ...]:
     """Every file of a project on the index; empty if it has none. Raises `NetworkError`."""
-    page = f"{index.rstrip('/')}/{name}/"
     if urlsplit(index).scheme not in {"http", "https"}:
         return ()  # a local directory, which uv has read already
-    # JSON first: it has sizes, and needs no HTML parser.
-    answer = session.request("GET", page, headers={"Accept": f"{_JSON}, {_HTML}"}, accept=(200, 404))
-    if answer.status_code == HTTPStatus.NOT_FOUND:
-        return ()
-    if answer.headers.get("Content-Type", "").startswith(_JSON):
-        return tuple(_from_json(answer.content, page))
-    return tuple(_from_html(answer.text, page))
-
-
-class _File(msgspec.Struct):
-    """A file as an index describes it (PyPA specification "Simple repository API", JSON)."""
-
-    url: str
-    hashes: dict[str, str] = {}
-    size: int | None = None
-
-
-class _Page(msgspec.Struct):
-    files: list[_File] = []
-
-
-def _from_json(content: bytes, page: str) -> Iterator[Offered]:
-    try:
-        files = msgspec.json.decode(content, type=_Page).files
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_readable(page, str(error)) from error
-    for file in files:
-        yield from _at(page, file.url, file.hashes.get("sha256"), file.size)
-
-
-def _from_html(text: str, page: str) -> Iterator[Offered]:
-    links = _Links()
-    try:
-        links.feed(text)
-    except AssertionError as error:  # HTMLParser of Python before 3.13 raises this for a malformed declaration
-        raise _not_readable(page, str(error)) from error
-    # PEP 503 puts the hash into the fragment; hashes other than SHA-256 do not identify a file in a lock.
-    for href in links.found:
-        bare, _, fragment = href.partition("#")
-        yield from _at(page, bare, fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None, None)
-
-
-def _at(page: str, address: str, sha256: str | None, size: int | None) -> Iterator[Offered]:
-    """The file at an address on a page; nothing for an invalid address."""
-    with suppress(ValueError):
-        yield _offered(urljoin(page, address), sha256, size)
-
-
-def _not_readable(page: str, cause: str) -> NetworkError:
-    hint = "Ask whoever runs the index, or try again"
-    return NetworkError(f"{without_credentials(page)} is not readable", cause=cause, hint=hint)
-
-
-class _Links(HTMLParser):
-    """Collects the targets of links."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A start tag, by `HTMLParser`."""
-        self.found += [value for key, value in attrs if tag == "a" and key == "href" and value]
+    return pages.project_files(session, index, name)

@@ -66,7 +66,7 @@ def metadata_in(wheel: BinaryIO) -> str:
     """METADATA of an open wheel. Raises ValueError when it has none, `zipfile.BadZipFile` when it is no sound zip."""
     with unpacking(), zipfile.ZipFile(wheel) as archive:
         # Two *.dist-info directories would leave it open which one an installer takes: such a wheel is refused.
-        members = [name for name in archive.namelist() if _is_metadata(name)]
+        members = [name for name in archive.namelist() if is_metadata(name)]
         if len(members) != 1:
             raise ValueError("it has no *.dist-info/METADATA")
         return member(archive, members[0]).decode("utf-8", "replace")
@@ -103,7 +103,8 @@ def unpacking() -> Iterator[None]:
         raise zipfile.BadZipFile("it names a place that is not in it") from error
 
 
-def _is_metadata(member: str) -> bool:
+def is_metadata(member: str) -> bool:
+    """Whether a member of a wheel is its METADATA."""
     folder, _, file = member.partition("/")
     return folder.endswith(".dist-info") and file == "METADATA"
 
