@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: data quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -22,6 +22,7 @@ help:
 	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
 	@echo "make faults     SIGKILL, full disks, failing calls, networks, installers, file systems (as root; hours)"
 	@echo "make flushes    a power cut at every flush of a virtual machine's disk (as root, with qemu; half an hour)"
+	@echo "make data       the compatibility tables, from the default index and tests/tables/documents.json (at most 300 requests)"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
@@ -115,6 +116,10 @@ flushes: $(INSTALLED)
 	@cd .faults/kernel && { test -d boot || { apt-get download -q \
 	    "$$(apt-cache depends --important linux-image-cloud-amd64 | sed -n 's/.*Depends: //p')" && dpkg-deb -x ./*.deb .; }; }
 	ENVMEDIC_TEST_KERNEL=.faults/kernel $(BIN)/python -m tests.faults --part flushes --resume .faults/flushes.jsonl
+
+# DATA=--offline asks nothing; DATA='--listing NAME=URL' records the files of torch on another index
+data: $(INSTALLED)
+	$(BIN)/python -m tests.tables $(DATA)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench

@@ -42,12 +42,12 @@ UNSTATED = (
 
 
 class _Coupling(Model, frozen=True, kw_only=True):
-    rows: tuple[dict[str, str], ...] | str = ()
+    rows: tuple[dict[str, str], ...] = ()
 
 
 class _Package(Model, frozen=True, kw_only=True):
     package: str
-    coupling: _Coupling
+    coupling: _Coupling = _Coupling()
 
 
 class _File(Model, frozen=True, kw_only=True):
@@ -57,8 +57,7 @@ class _File(Model, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def _rows() -> dict[str, tuple[dict[str, str], ...]]:
     decoded = msgspec.json.decode(tables.read_data_file("extensions.json"), type=_File)
-    # where a project publishes no table of pairs, the data hold a sentence instead of rows
-    return {item.package: item.coupling.rows for item in decoded.packages if not isinstance(item.coupling.rows, str)}
+    return {item.package: item.coupling.rows for item in decoded.packages}
 
 
 def xformers_for(torch: str) -> str | None:

@@ -23,6 +23,8 @@ class Release(Model, frozen=True, kw_only=True):
     """One torch release."""
 
     version: str
+    release_date: str | None = None
+    """Day of the first upload (ISO 8601, UTC)."""
     lts: bool
     requires_python: str | None
     torchvision: str
@@ -118,6 +120,7 @@ class TorchAbi(Model, frozen=True, kw_only=True):
     torch: str
     numpy_abi: dict[str, int | str]
     """By platform: 1 knows NumPy 1 only, 2 knows both."""
+    source: tuple[str, ...]
 
 
 class ChannelBuilds(Model, frozen=True, kw_only=True):
@@ -161,13 +164,13 @@ class ToolkitRow(Model, frozen=True, kw_only=True):
     """One CUDA toolkit: drivers that run its programs, and capabilities of its compilers."""
 
     cuda: str
-    driver_linux: str | None
+    driver_linux: str | None = None
     """Bundled driver, enough for every feature, PTX included."""
-    minor_compatibility_linux: str | None
+    minor_compatibility_linux: str | None = None
     """Oldest driver under minor-version compatibility: SASS only."""
     nvcc_min: str
     nvcc_max: str
-    nvrtc: tuple[str, ...] | None
+    nvrtc: tuple[str, ...] | None = None
     host_compiler_max: HostCompilers | None = None
     source: tuple[str, ...]
 
@@ -192,7 +195,7 @@ class SassRow(Model, frozen=True, kw_only=True):
     """Devices that run the machine code of one capability."""
 
     code: str
-    devices_only: tuple[str, ...] | None
+    devices_only: tuple[str, ...] | None = None
     """None: every device of the same major with an equal or higher minor."""
     exclude: tuple[str, ...]
     exclude_until_cuda: str | None = None
@@ -233,6 +236,7 @@ class NumpyRelease(Model, frozen=True, kw_only=True):
     abi: int
     wheels_min: str
     wheels_max: str
+    source: str
 
 
 class ExtensionTables(Model, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Do", (f"{FOLDER}/index.md", "upgrading.md", "locks.md", "offline.md", "clusters.md", "containers.md")),
     ("Write", ("playbooks.md",)),
     ("Look up", ("commands.md", "documents.md")),
-    ("Understand", ("how-it-works.md", "security.md", "faults.md", "gpu-replays.md", "benchmarks.md")),
+    ("Understand", ("how-it-works.md", "security.md", "tables.md", "faults.md", "gpu-replays.md", "benchmarks.md")),
     ("Take part", ("contributing.md", "development.md", "changelog.md")),
 )
 """Pages by section. Those that are not there yet are left out; one that is there and not here ends the build."""

@@ -1,0 +1,1 @@
+"""The program that makes the compatibility tables: ``make data``."""
