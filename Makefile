@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: data quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -23,6 +23,7 @@ help:
 	@echo "make faults     SIGKILL, full disks, failing calls, networks, installers, file systems (as root; hours)"
 	@echo "make flushes    a power cut at every flush of a virtual machine's disk (as root, with qemu; half an hour)"
 	@echo "make data       the compatibility tables, from the default index and tests/tables/documents.json (at most 300 requests)"
+	@echo "make replay-tables  what tables cut off at each of the last eight torch releases answer about the next one"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
@@ -120,6 +121,9 @@ flushes: $(INSTALLED)
 # DATA=--offline asks nothing; DATA='--listing NAME=URL' records the files of torch on another index
 data: $(INSTALLED)
 	$(BIN)/python -m tests.tables $(DATA)
+
+replay-tables: $(INSTALLED)
+	$(BIN)/python -m tests.tables.replay
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench

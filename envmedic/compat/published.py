@@ -6,7 +6,7 @@ The same code makes the tables that are shipped, and the rows of a release that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -215,8 +215,8 @@ def variant_rows(found: TorchRelease, known: Sequence[str]) -> Iterator[Variant]
                 cuda=cuda,
                 python=None,
                 platforms=None,
-                arch_linux_x86_64=machines.get("x86_64"),
-                arch_linux_aarch64=machines.get("aarch64"),
+                arch_linux_x86_64=_listed(machines, "x86_64", found),
+                arch_linux_aarch64=_listed(machines, "aarch64", found),
                 default_on=(),
                 published=False,
                 source=(told(found.first, "torch/cuda/__init__.py"),),
@@ -232,6 +232,18 @@ def variant_rows(found: TorchRelease, known: Sequence[str]) -> Iterator[Variant]
             published=False,
             source=("rule: every release of torch has had a build for the CPU",),
         )
+
+
+def _listed(machines: Mapping[str, tuple[str, ...]], machine: str, found: TorchRelease) -> tuple[str, ...] | None:
+    """Return what the release lists for another build; of a list for all machines, what its own wheel has as well.
+
+    The lists of torch 2.11 and 2.12, one for all machines, name more than the builds have.
+    """
+    own = found.wheels.get(f"linux_{machine}")
+    everywhere = machines.get("")
+    if everywhere is None:
+        return machines.get(machine)
+    return tuple(code for code in everywhere if own is not None and code in own.sass) or None
 
 
 class CompanionRelease(msgspec.Struct, frozen=True):

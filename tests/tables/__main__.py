@@ -30,13 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not options.offline:
             found = _asked(found, options)
+        made = making.files(found, documents.load(options.documents))
     except (Spent, EnvmedicError, NoRanges) as error:
         told = (
             f"{options.requests} requests were made; run it again for the rest" if isinstance(error, Spent) else error
         )
         sys.stderr.write(f"make data: {told}\nThe record has what was read so far; the tables are unchanged\n")
         return 1
-    for name, content in making.files(found, documents.load(options.documents)).items():
+    for name, content in made.items():
         _write(options.tables / name, content)
     return 0
 

@@ -26,6 +26,7 @@ from envmedic.compat.tables import (
     TritonWheels,
     Variant,
 )
+from envmedic.errors import InputError
 from envmedic.model.family import Offered
 from tests.tables.documents import Documents, Paired, Row, Span, within
 from tests.tables.record import CANONICAL, Listed, Record, text
@@ -161,19 +162,26 @@ def _documented(row: Paired, documents: Documents) -> Companion:
 
 
 def _recommended(rows: Sequence[Dated], torch: Sequence[str], days: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the companion for each torch; `torch` in ascending order. Raises ValueError for a torch without one."""
+    """Return the companion for each torch; `torch` in ascending order. Raises InputError for a torch without one."""
     chosen = {}
+    unstated = [(row, day) for row, day in rows if row.spec is None and day is not None]
     for here, later in zip_longest(torch, torch[1:]):
-        row = published.recommended(rows, here, days[later] if later else None)
+        until = days[later] if later else None
+        guessed = [(msgspec.structs.replace(row, torch=(here,)), day) for row, day in unstated]
+        row = published.recommended(rows, here, until) or published.recommended(guessed, here, until)
         if row is None:
-            raise ValueError(f"{rows[0][0].name}: no release goes with torch {here}")
+            hint = "Make the tables again when one is there, or write one into the documents"
+            raise InputError(f"no {rows[0][0].name if rows else 'companion'} goes with torch {here}", hint=hint)
         chosen[here] = row.version
     return chosen
 
 
 def _with_torch(row: Companion, chosen: Mapping[str, str]) -> Companion:
     mine = tuple(torch for torch, version in chosen.items() if version == row.version)
-    return msgspec.structs.replace(row, recommended_for=mine)
+    if set(mine) <= set(row.torch):
+        return msgspec.structs.replace(row, recommended_for=mine)
+    source = (*row.source, "rule: it states no requirement on torch, and is the newest from before the next torch")
+    return msgspec.structs.replace(row, torch=mine, recommended_for=mine, source=source)
 
 
 def _companion_variants(name: str, record: Record) -> Iterator[CompanionVariant]:

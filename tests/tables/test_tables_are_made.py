@@ -12,7 +12,7 @@ from envmedic.installers.wheels import torch_wheel
 from envmedic.model.base import from_json
 from tests.support.index import IndexServer, Seen, serve, write_index
 from tests.support.wheels import Wheel, make_wheel
-from tests.tables import documents, making, record
+from tests.tables import documents, making, record, replay
 from tests.tables.__main__ import main
 from tests.tables.record import Record
 
@@ -188,3 +188,42 @@ def test_the_listing_of_another_index_tells_which_builds_exist(tmp_path: Path, w
 )
 def test_a_list_of_builds_that_is_none_gives_none(text: str) -> None:
     assert torch_wheel.builds(text) == {}
+
+
+def test_former_tables_never_promise_what_the_next_torch_does_not_hold() -> None:
+    results = replay.replay()
+    assert len(results) == replay.RELEASES
+    assert [text for row in results for text in row.wrong if row.wrong_fits] == []
+    right, asked = sum(row.right.total() for row in results), sum(row.asked.total() for row in results)
+    assert right >= 0.95 * asked
+    assert replay.table(results) in replay.PAGE.read_text(encoding="utf-8")
+
+
+def test_a_torch_without_a_companion_ends_the_run(
+    tmp_path: Path, wheels: list[Wheel], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path)
+    write_index(tmp_path, [wheel for wheel in wheels if wheel.name != "torchvision"])
+    with serve(tmp_path) as index:
+        assert place.run("--index", index.url) == 1
+    assert "goes with torch 2.99.0" in capsys.readouterr().err
+    assert list(place.tables.iterdir()) == []
+
+
+def test_of_a_list_for_all_machines_counts_what_the_own_wheel_has(tmp_path: Path, wheels: list[Wheel]) -> None:
+    place = Place(tmp_path)
+    with_more = BUILDS.replace('"14.0": {"x86_64": {80, 120}, "aarch64": {90, 110}}', '"14.0": {70, 80, 90, 120}')
+    files: dict[str, str | bytes] = {
+        "torch/version.py": "__version__ = '2.99.0+cu132'\ncuda = '13.2'\n",
+        "torch/cuda/__init__.py": with_more,
+        "torch/lib/libtorch_python.so": LIBRARY,
+    }
+    folder = tmp_path / "another"
+    tags = ("cp314-cp314-manylinux_2_28_x86_64",)
+    own = make_wheel(folder, "torch", "2.99.0", files=files, requires_python=">=3.12", tags=tags)
+    (tmp_path / "files" / own.path.name).write_bytes(own.path.read_bytes())
+    write_index(tmp_path, [own, *wheels[1:]])
+    with serve(tmp_path) as index:
+        assert place.run("--index", index.url) == 0
+    (build,) = [row for row in place.torch().variants if row.variant == "cu140"]
+    assert (build.arch_linux_x86_64, build.arch_linux_aarch64) == (("8.0", "12.0"), None)

@@ -36,7 +36,8 @@ _FLAGS = re.compile(rb"(?:(?:sm|compute)_\d+[af]?[ \0])+")
 _FLAG = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
 _NUMPY = {b"numpy._core": 2, b"numpy.core": 1}
 """What a library imports NumPy's interface from, by the generation that it was compiled against."""
-MACHINES = ("x86_64", "aarch64")
+ANY_MACHINE = ""
+"""Stands for the machine in the lists of torch 2.11 and 2.12, which have one for all."""
 LIBRARY = "torch/lib/libtorch_python.so"
 """It has torch's own list of the capabilities that it was built for."""
 
@@ -160,8 +161,7 @@ def builds(source: str) -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def _by_machine(item: object) -> dict[str, tuple[str, ...]]:
-    # torch 2.11 had one list for both machines
-    each = item if isinstance(item, Mapping) else dict.fromkeys(MACHINES, item)
+    each = item if isinstance(item, Mapping) else {ANY_MACHINE: item}
     return {str(machine): codes for machine, listed in each.items() if (codes := _capabilities(listed))}
 
 
