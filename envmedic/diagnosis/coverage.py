@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from envmedic.compat import tables, versions
 from envmedic.model.facts import Environment
 
 _UNKNOWN_CONSUMERS: Final = frozenset({
@@ -34,8 +35,20 @@ def unexamined(environment: Environment) -> tuple[str, ...]:
     unknown = sorted({item.name for item in environment.distributions} & _UNKNOWN_CONSUMERS)
     hooks = sorted({item.where for item in environment.import_paths if item.kind == "sitecustomize"})
     return (
+        *_newer_than_the_tables(environment),
         *([f"whether {', '.join(unknown)} would use the GPU"] if unknown else []),
         *(f"what {path} does when Python starts" for path in hooks),
         "whether imports work (`envmedic verify`)",
         "the contents of files of the right size (`--deep`)",
     )
+
+
+def _newer_than_the_tables(environment: Environment) -> tuple[str, ...]:
+    newest = max(tables.releases(), key=versions.parsed)
+    for item in environment.distributions:
+        version = versions.version(item.version) if item.name == "torch" else None
+        if version is not None and version.release > versions.parsed(newest).release:
+            day = tables.written()["torch_releases"]
+            known = f"the tables are of {day} and end with {newest}; a newer envmedic may know it"
+            return (f"whether driver, GPUs and companions go with torch {item.version}: {known}",)
+    return ()

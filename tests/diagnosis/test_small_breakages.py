@@ -251,6 +251,13 @@ def test_the_intact_environment_is_healthy_and_says_what_was_looked_at(prefix: P
     assert any("envmedic verify" in text for text in found.unexamined)
 
 
+@pytest.mark.parametrize(("version", "told"), [("2.15.0", 0), ("2.15.0+cu126", 0), ("2.99.0", 1)])
+def test_a_torch_newer_than_the_tables_is_told(prefix: Path, tmp_path: Path, version: str, told: int) -> None:
+    install(prefix, [make_wheel(tmp_path, "torch", version)])
+    lines = [text for text in found_in(prefix).unexamined if f"go with torch {version}: the tables are of 20" in text]
+    assert len(lines) == told
+
+
 def test_certificates_of_a_company_are_told_and_no_fault(prefix: Path) -> None:
     (site_packages(prefix) / "gamma" / "bundle.pem").write_text("AB")
     found = found_in(prefix)
