@@ -19,21 +19,46 @@ _COLLECT_AFTER = 100_000
 """Containers. One command makes some ten thousand that live to its end; looking through them again and again for
 garbage is a twentieth of a diagnosis."""
 
+_MARK_PASTES, _MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+"""Bracketed paste. Source: xterm's control sequences, DECSET 2004."""
 _LAST_STANDARD = 2
 """Number of standard error."""
 
 
 def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
     """Open the terminal UI. Raises ModuleNotFoundError without Textual, which `main` reports."""
-    from envmedic.tui.app import run
+    from envmedic.render.encodings import CELLS
 
+    _replace_what_is_lacking(CELLS)
+    # Loading takes a moment, in which a paste may come already: it is to be marked as one from the start.
+    _write_mode(_MARK_PASTES)
+    try:
+        from envmedic.tui.app import run
+    except BaseException:
+        _write_mode(_MARK_NO_PASTES)
+        raise
     return run(settings, options)
+
+
+def _write_mode(sequence: str) -> None:
+    sys.stderr.write(sequence)
+    sys.stderr.flush()
+
+
+def _replace_what_is_lacking(signs: str) -> None:
+    """Let streams whose encoding isn't UTF-8 show other signs, instead of ending a help text in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and (stream.encoding or "").lower().replace("_", "-") not in {"utf-8", "utf8"}:
+            from envmedic.render.encodings import tolerate
+
+            tolerate(stream, signs)
 
 
 def program() -> int:
     """Run one command in a process that is its own, and return its exit code."""
     gc.set_threshold(_COLLECT_AFTER)
     _open_standard_streams()
+    _replace_what_is_lacking("envmedic-words")
     words = sys.argv[1:]
     asked = "--version" in words and _VERSION.issuperset(words)
     code = _show_version(tables=len(words) > 1) if asked else _command()

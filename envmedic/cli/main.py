@@ -144,7 +144,9 @@ def _unexpected(error: Exception, output: CommandOutput) -> int:
         or storage(error, environment=environment)
         or bug(error, environment=environment)
     )
-    output.error(known)
+    from envmedic.cli import bugs
+
+    output.error(known if output.json else bugs.kept(known))
     return int(known.exit_code)
 
 

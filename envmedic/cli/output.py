@@ -17,6 +17,7 @@ from envmedic.model.base import to_json
 from envmedic.model.events import Event, EventStream
 from envmedic.model.record import Record, error_document
 from envmedic.render.documents.errors import error_lines
+from envmedic.render.encodings import WORDS
 from envmedic.render.events import Narrator
 from envmedic.render.streams import discard, write
 from envmedic.render.style import Style, plain, wants_colour
@@ -146,7 +147,7 @@ def _json(document: object, *, indent: int = 2) -> str:
 
 def _tolerate_any_text(stream: TextIO) -> None:
     """Let a locale that lacks a character show its code instead of ending in an error, as stderr does."""
-    if isinstance(stream, io.TextIOWrapper):
+    if isinstance(stream, io.TextIOWrapper) and stream.errors != WORDS:
         stream.reconfigure(errors="backslashreplace")
 
 

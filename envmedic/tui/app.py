@@ -8,9 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from msgspec.structs import replace
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.signal import Signal
@@ -19,6 +20,7 @@ from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
 from envmedic.render.progress.result import verdict_line
 from envmedic.render.text import Line, bare, line
+from envmedic.tui.early import EarlyInput, Typed
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
@@ -68,6 +70,8 @@ class EnvmedicApp(App[int]):
         super().__init__(driver_class=Terminal)
         if colourless is not None:
             os.environ["NO_COLOR"] = colourless  # Textual takes it away; the commands that a repair runs read it too
+        self.early = EarlyInput(self._can_take_keys, self._give_on, self.set_timer)
+        self._given_on: events.Event | None = None
         self.jobs = Jobs(self, LIMITS)
         self.effects = Effects(self)
         self.repairs = Repairs(self)
@@ -163,6 +167,23 @@ class EnvmedicApp(App[int]):
     def on_jobs_changed(self, _message: JobsChanged) -> None:
         """Redraw the list of running jobs in the title bar."""
         self.changed.publish(self._session)
+
+    # keys before there is a screen for them
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let keys and pastes wait for the screen that they are for."""
+        new = isinstance(event, Typed) and not event.is_forwarded and event is not self._given_on
+        if new and self.early.holds(cast("Typed", event)):
+            return
+        await super().on_event(event)
+
+    def _can_take_keys(self) -> bool:
+        """Whether the widgets of the screen are there; they come a moment after it."""
+        return bool(self.screen_stack) and self.screen._is_mounted and self.screen.is_attached  # noqa: SLF001  # nothing public says so
+
+    def _give_on(self, event: Typed) -> None:
+        self._given_on = event
+        self.post_message(event)
 
     # panels
 

@@ -143,11 +143,13 @@ class BaseScreen(Screen[None]):
 
     async def _search_bar(self) -> SearchBar:
         """The line to type in, which is not seen at first."""
-        if not self.query(SearchBar):
-            bar = SearchBar(id="search", select_on_focus=False)
-            bar.display = False
+        for there in self.query(SearchBar):
+            return there
+        bar = SearchBar(id="search", select_on_focus=False)
+        bar.display = False
+        if self.standing:  # the screen may have been left since this was asked for
             await self.mount(bar, before=self.query_one(CommandLine))
-        return self.query_one(SearchBar)
+        return bar
 
     @on(Input.Changed, "#search")
     def _look(self, event: Input.Changed) -> None:

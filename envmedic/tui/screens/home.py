@@ -140,7 +140,10 @@ class HomeScreen(BaseScreen):
         """A paste anywhere on the screen is an error text."""
         event.stop()
         self.query_one(PasteBox).put(event.text)
-        self.show_findings()
+        if self.envmedic.early.typing:
+            self.query_one(PasteBox).focus()  # more of it may come, as keys
+        else:
+            self.show_findings()
 
     def show_findings(self) -> None:
         """A text was given: Enter opens what is found in it."""

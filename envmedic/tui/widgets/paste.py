@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from envmedic.render.text import Line, TextPart, line
@@ -11,6 +14,8 @@ from envmedic.tui.widgets.lines import LineView
 
 DEBOUNCE_S = 0.15
 """Silence after which a text counts as given: a terminal without bracketed paste sends it key by key."""
+SHORTEST = 4
+"""Characters from which a text is matched."""
 PROMPT = "Paste an error text here, or anywhere on this screen"
 
 
@@ -19,9 +24,14 @@ class PasteBox(LineView):
 
     HELP = (
         "The error text. Paste anywhere on this screen, and it is matched as it arrives: first alone, then with the "
-        "facts of the chosen environment. A new paste takes the place of the last one; Backspace takes away the last "
-        "character, Ctrl+U all of it. Nothing in it is carried out or interpreted."
+        "facts of the chosen environment. A new paste replaces the last one; Backspace removes the last character, "
+        "Ctrl+L or Ctrl+U all of it. Escape leaves the box and keeps the text. Nothing in it is run or interpreted."
     )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave"),
+        Binding("ctrl+l,ctrl+u", "clear", "Clear"),
+        Binding("tab", "screen.focus_next", "Next part"),
+    ]
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -51,8 +61,6 @@ class PasteBox(LineView):
         """Characters are text here, not commands."""
         if event.key == "backspace":
             self._change(self._raw[:-1])
-        elif event.key == "ctrl+u":
-            self._change("")
         elif event.key == "enter":
             self._change(self._raw + "\n")
         elif event.is_printable and event.character is not None:
@@ -61,6 +69,14 @@ class PasteBox(LineView):
             return
         event.stop()
         event.prevent_default()
+
+    def action_leave(self) -> None:
+        """Go on to the part before it; the text stays."""
+        self.screen.focus_previous()
+
+    def action_clear(self) -> None:
+        """Remove all of the text."""
+        self._change("")
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Which keys are text: the footer must not offer them as commands."""
@@ -75,7 +91,8 @@ class PasteBox(LineView):
         self._due = self.set_timer(DEBOUNCE_S, self._tell)
 
     def _tell(self) -> None:
-        self.post_message(TextGiven(self._raw))
+        # A key or two, meant as a command, are no error text and must not replace a diagnosis.
+        self.post_message(TextGiven(self._raw if len(self._raw.strip()) >= SHORTEST else ""))
 
     def _draw(self) -> None:
         shown: list[Line] = (
