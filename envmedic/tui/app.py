@@ -57,7 +57,7 @@ class EnvmedicApp(App[int]):
     # `priority`: these work in input lines too, where other keys are text.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "Help", key_display="?"),
-        Binding("ctrl+p", "command_palette", "Commands", priority=True, show=False),
+        Binding("ctrl+p", "command_palette", "Commands", priority=True),
         Binding("g", "show_repair", "The repair"),
         Binding("z", "undo", "Undo", show=False),
         Binding("q", "quit", "Quit"),

@@ -140,7 +140,10 @@ def test_a_command_line_is_split_as_a_shell_does() -> None:
 
 def test_items_fit_and_say_by_marks_what_they_say_by_colour() -> None:
     item = environment_item(FOUND.environments[0], 24)
-    assert [bare(row).rstrip() for row in item] == ["* /a", "  · not read yet  venv …"]
+    assert [bare(row).rstrip() for row in item] == [" * /a", "   · not read yet  venv…"]
+    assert bare(environment_item(FOUND.environments[0], 24, chosen=True)[0]).startswith("▸* /a")
+    (row,) = environment_item(FOUND.environments[0], 80)  # one line, where there is room
+    assert bare(row).split() == ["*", "/a", "·", "not", "read", "yet"]
     broken = FOUND.with_state("/a", "read", diagnosis=diagnosis(finding(), finding("other")))
     assert "✗ torchvision-ops +1" in bare(environment_item(broken.environments[0], 40)[1])
     marks = [bare(finding_item(finding(confirmed=value), 60)[0])[0] for value in (True, None, False)]

@@ -6,14 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 
 from envmedic.model.answers.explanation import Explanation
+from envmedic.model.facts import Environment
 from envmedic.model.findings import Alternative, Evidence, Finding
 from envmedic.render.cells import end, marked, padded
-from envmedic.render.documents.diagnosis import certainty, evidence_line
+from envmedic.render.documents.diagnosis import evidence_line
+from envmedic.render.documents.disagreement import disagreement_lines
 from envmedic.render.documents.explanation import UNWRAPPED, explanation_lines
 from envmedic.render.text import Line, TextPart, Tone, joined, line, part, section, visible
 
 AROUND = 2
 """Lines shown before and after one that matches."""
+LIKELY, CERTAIN = 0.9, 0.8
+"""Confidence from which a finding is likely without facts, and certain with them."""
 _WHERE = re.compile(r":(?P<line>\d+)$")
 _MARKS = {True: "✗", False: "-", None: "?"}
 _TONES: dict[bool | None, Tone] = {True: "bad", False: "dim", None: "warn"}
@@ -22,7 +26,7 @@ _TONES: dict[bool | None, Tone] = {True: "bad", False: "dim", None: "warn"}
 def finding_item(finding: Finding, cells: int) -> list[Line]:
     """Two lines: the fault and how sure it is, and its summary."""
     head = f"{_MARKS[finding.confirmed]} {finding.fault}  "
-    sure = end(certainty(finding), max(cells - len(head), 4))
+    sure = end(sureness(finding), max(cells - len(head), 4))
     return [
         (TextPart(head, _TONES[finding.confirmed]), TextPart(sure, "dim")),
         (TextPart("  " + end(visible(finding.summary), max(cells - 2, 4))),),
@@ -58,10 +62,21 @@ def line_number(evidence: Evidence) -> int | None:
     return int(found["line"]) if found else None
 
 
-def finding_page(finding: Finding, excerpt: Mapping[int, str], page: Explanation | None) -> list[Line]:
-    """The fault, its evidence, rejected causes, and the page on it in plain words.
+def sureness(finding: Finding) -> str:
+    """How sure it is, in words; JSON has the number."""
+    if finding.confirmed is False:
+        return "unlikely: facts speak against it"
+    if finding.confirmed is None:
+        return f"{'likely' if finding.confidence >= LIKELY else 'possible'}: facts cannot tell"
+    return f"{'certain' if finding.confidence >= CERTAIN else 'likely'}: facts confirm it"
 
-    `excerpt` has the known lines of the text by number.
+
+def finding_page(
+    finding: Finding, excerpt: Mapping[int, str], page: Explanation | None, environment: Environment | None
+) -> list[Line]:
+    """The fault in plain words, who disagrees with whom, the evidence, rejected causes, and the whole page on it.
+
+    `excerpt` has the known lines of the text by number, `environment` the facts that a picture is made of.
     """
     texts = [item for item in finding.evidence if item.kind == "text"]
     facts = [evidence_line(item, "  ") for item in finding.evidence if item.kind == "fact"]
@@ -73,7 +88,9 @@ def finding_page(finding: Finding, excerpt: Mapping[int, str], page: Explanation
     playbook = f", playbook {finding.playbook}" if finding.playbook else ", no playbook repairs it"
     return [
         line(finding.summary, "bold"),
-        joined(part(finding.fault, _TONES[finding.confirmed]), f"  {certainty(finding)}{playbook}"),
+        joined(part(finding.fault, _TONES[finding.confirmed]), f"  {sureness(finding)}{playbook}"),
+        *([line(""), line(page.what)] if page is not None else []),
+        *section("Who disagrees", [(TextPart("  "), *row) for row in disagreement_lines(environment)], "accent"),
         *section("In the text", _passages(texts, excerpt, finding), "accent"),
         *section("Facts", facts, "accent"),
         *section("What follows from it", follows, "accent"),

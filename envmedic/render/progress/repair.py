@@ -182,7 +182,8 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     in_one_step = record.exchange == "exchange"
     swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
     gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
-    done = "proven" if record.outcome != "partial" else "better, and a part of what was reported stays"
+    passed = "repaired, and passed the checks that could run"
+    done = passed if record.outcome != "partial" else "better, and a part of what was reported stays"
     lines = [
         line(f"The repaired copy is {done}. Your environment is untouched so far.", "bold"),
         *left_lines(record.left),

@@ -62,7 +62,10 @@ class FindingScreen(BaseScreen):
 
     def _show(self) -> None:
         if self.standing:
-            self.query_one(LineView).show(finding_page(self.finding, self._excerpt, self._page))
+            facts = self.session.diagnosis.facts if self.session.diagnosis is not None else None
+            known = facts or (self.session.current.facts if self.session.current is not None else None)
+            environment = known.environment if known is not None else None
+            self.query_one(LineView).show(finding_page(self.finding, self._excerpt, self._page, environment))
 
     def refresh_from(self, session: AppState) -> None:
         """The page is about the finding, whatever else changes."""

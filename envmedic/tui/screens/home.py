@@ -13,10 +13,18 @@ from textual.widgets import OptionList
 from envmedic.model.findings import Finding
 from envmedic.render.pages.cards import host_card
 from envmedic.render.pages.finding import finding_item
+from envmedic.render.text import Line
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven
 from envmedic.tui.screens.base import BaseScreen, Searchable
-from envmedic.tui.screens.home_lines import environment_card, environment_item, verdict_lines
+from envmedic.tui.screens.home_lines import (
+    environment_card,
+    environment_item,
+    environment_line,
+    host_line,
+    no_findings,
+    verdict_lines,
+)
 from envmedic.tui.session import AppState, Known
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
@@ -26,6 +34,11 @@ from envmedic.tui.widgets.paste import PasteBox
 HOST = "This machine: GPUs, driver, toolkits, and the variables that matter."
 HIGH: Final = 36
 """Screen height, in rows, from which the whole card of the host fits."""
+WIDE: Final = 120
+"""Screen width, in cells, from which the list stands beside what is found."""
+NOTHING: Final = "No environment was found here. e names one by its directory; a pasted error text is matched alone."
+PARTS: Final = ("environments", "findings", "paste")
+"""What the numbers go to."""
 CHOSEN = "The chosen environment, and its torch family: version, variant and owner."
 
 
@@ -33,10 +46,11 @@ class EnvironmentList(ChoiceList[Known]):
     """The environments that were found."""
 
     HELP = (
-        "The environments found here: the active one first, marked with *. Each is read in the background, two at "
-        "once. Enter chooses one to work on; / leaves only those that hold what you type; r reads the chosen one "
+        "The environments found here: the active one first, marked with *; ▸ marks the one that all else on this screen "
+        "is about. Each is read in the background, two at once. Enter chooses one to work on; / leaves only those that hold what you type; r reads the chosen one "
         "again, and x stops reading the others."
     )
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Work on it")]
 
 
 class FindingList(ChoiceList[Finding]):
@@ -47,6 +61,7 @@ class FindingList(ChoiceList[Finding]):
         "environment; without one what the facts alone show. ✗ is confirmed by facts, ? cannot be told by them, "
         "- is refuted. Enter opens one."
     )
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Open finding")]
 
 
 class HomeScreen(BaseScreen):
@@ -54,42 +69,57 @@ class HomeScreen(BaseScreen):
 
     HELP = "Choose an environment, paste an error text, and open what is found."
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave_text", "Forget text", show=False),
         Binding("o", "app.open_log", "Open log"),
         Binding("w", "app.run_command", "Run & watch"),
         Binding("h", "app.history", "History"),
+        Binding("e", "app.named_environment", "Other env"),
         Binding("b", "app.playbooks", "Playbooks"),
-        Binding("e", "app.named_environment", "Other env", show=False),
+        *(Binding(str(number), f"part('{name}')", show=False) for number, name in enumerate(PARTS, start=1)),
         Binding("r", "reread", "Read again", show=False),
         Binding("x", "stop_reading", "Stop reading", show=False),
     ]
     DEFAULT_CSS = """
     HomeScreen #top { height: 1fr; }
-    HomeScreen #left { width: 36%; min-width: 26; max-width: 64; }
-    HomeScreen #right { width: 1fr; }
+    HomeScreen #left { width: 36%; max-width: 90; }
+    HomeScreen #right { width: 1fr; max-width: 110; }
+    HomeScreen.-narrow #top { layout: vertical; }
+    HomeScreen.-narrow #left { width: 100%; max-width: 100%; height: auto; max-height: 35%; }
+    HomeScreen.-narrow #right { width: 100%; }
+    HomeScreen.-narrow #environments { height: auto; }
     HomeScreen #environments { height: 1fr; }
     HomeScreen #host { height: auto; min-height: 4; max-height: 30%; }
     HomeScreen #about { height: auto; min-height: 4; max-height: 35%; }
-    HomeScreen.-low #host { max-height: 4; }
-    HomeScreen.-low #about { max-height: 6; }
-    HomeScreen #verdict { height: auto; max-height: 4; padding: 0 1; background: $background; }
+    HomeScreen.-low.-wide #host { max-height: 5; }
+    HomeScreen.-low.-wide #about { max-height: 7; }
+    HomeScreen.-narrow #host, HomeScreen.-narrow #about {
+        border: none; min-height: 1; max-height: 1; padding: 0 1; background: $background;
+    }
+    HomeScreen #verdict { height: auto; max-height: 6; padding: 0 1; background: $background; }
     HomeScreen #findings { height: 1fr; min-height: 4; }
-    HomeScreen #paste { height: 20%; min-height: 4; max-height: 16; }
+    HomeScreen #paste { height: 20%; min-height: 4; max-height: 16; max-width: 200; }
+    HomeScreen.-low #paste { height: 4; }
     """
+
+    _marked = ""
+    """Prefix that was the chosen one when the screen was last drawn."""
 
     def body(self) -> ComposeResult:
         """Parts beside and below each other."""
         self.set_class(
             self.app.size.height < HIGH, "-low"
         )  # before the parts are drawn, which a later change would do again
+        self.set_class(self.narrow, "-narrow")
+        self.set_class(not self.narrow, "-wide")
         empty = "… looking for environments"
         verdict = LineView(id="verdict")
         # a few words: nothing to scroll
         verdict.can_focus = False
         with Horizontal(id="top"):
             with Vertical(id="left"):
-                yield part("Environments", EnvironmentList(environment_item, _prefix, empty=empty, id="environments"))
+                yield part("Environments", EnvironmentList(self._item, _prefix, empty=empty, id="environments"))
             with Vertical(id="right"):
                 yield part("Host", LineView(id="host", about=HOST))
                 yield part("Chosen", LineView(id="about", about=CHOSEN))
@@ -121,15 +151,46 @@ class HomeScreen(BaseScreen):
 
     def refresh_from(self, session: AppState) -> None:
         """Show what is known."""
-        environments = self.query_one(EnvironmentList)
+        environments, findings = self.query_one(EnvironmentList), self.query_one(FindingList)
+        environments.empty = "… looking for environments" if session.searching else NOTHING
         environments.show(session.environments)
-        # Once only: later refreshes must not move the highlight away from where the user put it.
-        if environments.chosen is None:
+        # Only with another choice: later refreshes must not move the highlight away from where the user put it.
+        if environments.chosen is None or session.chosen != self._marked:
             environments.highlight(session.chosen)
-        self.query_one("#host", LineView).show(host_card(session.host, session.host_error))
-        self.query_one("#about", LineView).show(environment_card(session.current))
+        self._marked = session.chosen
+        self._cards(session)
         self.query_one("#verdict", LineView).show(verdict_lines(session))
-        self.query_one(FindingList).show(session.findings)
+        findings.empty = no_findings(session)
+        findings.show(session.findings)
+
+    def _cards(self, session: AppState) -> None:
+        """Host and chosen environment: a line each where there is no room for more, which is nothing to scroll."""
+        host, about = self.query_one("#host", LineView), self.query_one("#about", LineView)
+        host.can_focus = about.can_focus = not self.narrow
+        if self.narrow:
+            host.show([host_line(session.host, session.host_error)])
+            about.show([environment_line(session.current)])
+        else:
+            host.show(host_card(session.host, session.host_error))
+            about.show(environment_card(session.current))
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the parts stand below each other."""
+        return self.app.size.width < WIDE
+
+    def _item(self, known: Known, cells: int) -> list[Line]:
+        return environment_item(known, cells, chosen=known.prefix == self.session.chosen)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other parts have room now."""
+        super().on_resize(event)
+        if self.standing:
+            self._cards(self.session)
+
+    def action_part(self, name: str) -> None:
+        """Go to a part of the screen."""
+        self.query_one(f"#{name}").focus()
 
     def searched(self) -> Searchable | None:
         """The list of environments, unless something else that can be searched has the focus."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from typing import Final
 
-from envmedic.render.cells import end, middle, width
+from envmedic.errors import EnvmedicError
+from envmedic.model.facts import Host
+from envmedic.render.cells import end, middle, padded, width
 from envmedic.render.documents.diagnosis import VERDICTS, verdict_of
+from envmedic.render.documents.disagreement import disagreement_lines
 from envmedic.render.documents.environments import kind_of
-from envmedic.render.pages.cards import environment_rows, labelled
+from envmedic.render.documents.facts import family
+from envmedic.render.pages.cards import environment_rows, host_card, labelled
 from envmedic.render.text import Line, TextPart, Tone, line, visible
 from envmedic.tui.session import AppState, Known
 
@@ -19,19 +24,36 @@ _STATES: dict[str, tuple[str, Tone]] = {
 }
 
 
-def environment_item(known: Known, cells: int) -> list[Line]:
-    """Two lines: its name and path, and its state."""
+PICTURES: Final = 2
+"""Distributions shown that disagree with torch; the page on the finding has all."""
+ONE_LINE: Final = 60
+"""Cells from which name and state stand in one line."""
+
+
+def environment_item(known: Known, cells: int, *, chosen: bool = False) -> list[Line]:
+    """Its name, path and state: one line where it fits, else two. ``▸`` marks the chosen one, ``*`` the active one."""
     found = known.found
-    mark = "* " if found.active else "  "
+    mark = ("▸" if chosen else " ") + ("* " if found.active else "  ")
     path = visible(known.prefix)
     title = f"{visible(found.name)}  {path}" if found.name else path
     room = max(cells - len(mark), 4)
     state, tone = _state(known)
+    name: Tone = "bold" if chosen else "plain"
+    if cells >= ONE_LINE:
+        state = end(state, room // 2)
+        left = room - width(state) - 2
+        return [
+            (TextPart(mark, "accent"), TextPart(padded(middle(title, left), left) + "  ", name), TextPart(state, tone))
+        ]
     shown = end(state, room)
     kind = f"{kind_of(found)} {found.python}" if found.python else kind_of(found)
     return [
-        (TextPart(mark, "good"), TextPart(middle(title, room), "bold" if found.active else "plain")),
-        (TextPart("  "), TextPart(shown, tone), TextPart(end(f"  {kind}", max(room - width(shown), 0)), "dim")),
+        (TextPart(mark, "accent"), TextPart(middle(title, room), name)),
+        (
+            TextPart(" " * len(mark)),
+            TextPart(shown, tone),
+            TextPart(end(f"  {kind}", max(room - width(shown), 0)), "dim"),
+        ),
     ]
 
 
@@ -58,6 +80,40 @@ def environment_card(known: Known | None) -> list[Line]:
     return [*lines, labelled("python", f"{known.found.python or '?'}{torch}"), line(*_state(known))]
 
 
+def environment_line(known: Known | None) -> Line:
+    """The torch family and the interpreter of the chosen environment in one line."""
+    if known is None or known.environment is None:
+        return environment_card(known)[-1]
+    members = [f"{item.name} {item.version}" for item in family(known.environment)]
+    python = known.environment.interpreter.version or "?"
+    return line(" · ".join([*(members or ["no torch"]), f"Python {python}"]))
+
+
+def host_line(host: Host | None, error: EnvmedicError | None) -> Line:
+    """GPUs and driver in one line."""
+    if host is None or error is not None:
+        return host_card(host, error)[0]
+    if not host.gpus:
+        return line(
+            f"No NVIDIA GPU here ({'driver ' + host.driver_version if host.driver_version else 'no driver found'})",
+            "dim",
+        )
+    first, *others = host.gpus
+    more = f" and {len(others)} more" if others else ""
+    newest = f", runs CUDA up to {host.driver_cuda}" if host.driver_cuda else ""
+    return line(f"{first.name}{more} · driver {host.driver_version or '?'}{newest}", "dim")
+
+
+def no_findings(session: AppState) -> str:
+    """What stands in place of findings: nothing is known before something was read."""
+    current = session.current
+    if session.diagnosis is not None:
+        return "No findings"
+    if session.searching or (current is not None and current.phase in {"waiting", "reading"}):
+        return "… nothing read yet"
+    return "Nothing to show yet: choose an environment, or paste an error text"
+
+
 def verdict_lines(session: AppState) -> list[Line]:
     """The verdict on the chosen environment or the given text, its source and its reason."""
     diagnosis = session.diagnosis
@@ -67,10 +123,17 @@ def verdict_lines(session: AppState) -> list[Line]:
         waiting = current is not None and current.phase in {"waiting", "reading"}
         return [*lines, line("… waiting for the facts", "dim")] if waiting or session.searching else lines
     word, tone = verdict_of(diagnosis)
-    told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
+    pictures: list[Line] = []
+    if diagnosis.verdict == "env":
+        # what is wrong in a sentence: its class stands in the list
+        word, told = f"{word[0]} {visible(diagnosis.findings[0].summary)}", ""
+        of = session.current.environment if session.current is not None else None
+        pictures = [(TextPart("  "), *row) for row in disagreement_lines(of)[:PICTURES]]
+    else:
+        told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
     reasons = [*([diagnosis.reason] if diagnosis.reason else []), *diagnosis.origin, *diagnosis.advice]
     reasons += [f"besides, no fault: {item.reason}" for item in diagnosis.also]
-    return [*lines, (TextPart(word, tone), TextPart(told)), *map(line, reasons)]
+    return [*lines, (TextPart(word, tone), TextPart(told)), *pictures, *map(line, reasons)]
 
 
 def _repair(session: AppState) -> list[Line]:

@@ -50,7 +50,8 @@ class CommandLine(Static):
 GAP: Final = "  "
 """Between two keys."""
 FIRST: Final = ("Yes", "Repair")
-LAST: Final = ("Search", "Copy line", "Quit", "Help")
+ENTER: Final = ("Enter", "⏎")
+LAST: Final = ("Search", "Copy line", "Quit", "Commands", "Help")
 """What works everywhere comes after what a screen is about, and consent before refusal."""
 
 
@@ -81,6 +82,8 @@ def fitting(keys: Sequence[KeyHint], room: int) -> list[KeyHint]:
 
 def _rank(item: KeyHint) -> int:
     what = item.binding.description
+    if item.key in ENTER:
+        return -2  # what one most likely wants stands first, on every screen
     return LAST.index(what) + 1 if what in LAST else -1 if what in FIRST else 0
 
 

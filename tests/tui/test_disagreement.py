@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+
+from envmedic.tui.app import EnvmedicApp
+from tests.envs.nms_cuda.case import Case
+from tests.support.venvs import make_venv
+from tests.tui.support import LARGE, SMALL, drive, focused, shown, until, until_shown
+
+pytestmark = pytest.mark.usefixtures("active")
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), LARGE], ids=["80x24", "120x40", "200x60"])
+def test_home_says_in_one_glance_who_disagrees_and_what_enter_does(size: tuple[int, int]) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until_shown(pilot, "─✗─ torchvision 0.18.1, needs torch 2.3.1")
+        text = shown(opened)
+        assert "No NVIDIA GPU here" in text or "gpu " in text
+        assert text.splitlines()[-1].lstrip().startswith("⏎ Work on it")
+        assert "▸* " in text
+        await pilot.press("2")
+        assert focused(opened) == "findings"
+        assert shown(opened).splitlines()[-1].lstrip().startswith("⏎ Open finding")
+        await pilot.press("enter")
+        await until_shown(pilot, "Who disagrees")
+        assert "certain: facts confirm it" in shown(opened) or "likely: facts" in shown(opened)
+        assert shown(opened).index("Who disagrees") < shown(opened).index("Facts")
+
+    drive(scenario, size)
+
+
+def test_the_cursor_is_where_the_chosen_environment_is(active: Case) -> None:
+    other = active.prefix.parent / "another"
+    make_venv(other)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: not opened.session.searching)
+        opened.effects.choose_by_path(str(other))
+        await until(pilot, lambda: opened.session.chosen == str(other))
+        row = next(row for row in shown(opened).splitlines() if "▸" in row)
+        assert "another" in row
+        from envmedic.tui.screens.home import EnvironmentList
+
+        assert opened.screen.query_one(EnvironmentList).chosen == str(other)
+
+    drive(scenario)
