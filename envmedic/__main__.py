@@ -25,7 +25,7 @@ _LAST_STANDARD = 2
 """Number of standard error."""
 
 
-def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
+def _terminal_ui(settings: Settings, options: ApplyOptions, place: str) -> int:
     """Open the terminal UI. Raises ModuleNotFoundError without Textual, which `main` reports."""
     from envmedic.render.encodings import CELLS
 
@@ -37,7 +37,7 @@ def _terminal_ui(settings: Settings, options: ApplyOptions) -> int:
     except BaseException:
         _write_mode(_MARK_NO_PASTES)
         raise
-    return run(settings, options)
+    return run(settings, options, place)
 
 
 def _write_mode(sequence: str) -> None:

@@ -31,6 +31,7 @@ RESULT = "kept boxes: [0, 2]"
 REAL_TORCHVISION = "torchvision==0.18.1"
 REAL_REST = ("torch==2.5.1", "numpy", "pillow")
 GO_ON = """\
+#   .venv/bin/envmedic -p .demo/env                     # the terminal UI on it
 #   . .demo/settings                                    # wheels and caches of the demo, in this shell
 #   .venv/bin/envmedic undo -p .demo/env                # broken again; docs/tutorial.md goes on from there
 """

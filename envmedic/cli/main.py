@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import mmap
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from envmedic.model.ports import ApplyOptions
 
     Command = Callable[[argparse.Namespace, CommandOutput], int]
-    Ui = Callable[[Settings, ApplyOptions], int]
+    Ui = Callable[[Settings, ApplyOptions, str], int]
 
 _INSTALLERS = ("pip", "uv", "conda", "python", "mamba", "micromamba", "pixi", "poetry", "pdm", "hatch", "easy_install")
 """Beginnings of the names of installers; which they are is for `planner.guard.installer_commands` to say."""
@@ -65,7 +66,7 @@ _HOMES = {
 """Module of `cli` that holds the function of each command, by its name. Only that of the given command is loaded."""
 
 
-def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:  # noqa: PLR0911  # one for each way to start
     """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
     given = list(sys.argv[1:] if argv is None else argv)
     words, _ = split_command(given)
@@ -77,6 +78,9 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:
         require_readable(given)
         if given[:1] == ["__complete"]:
             return _complete(given[1:])
+        place = _place_of_ui(given)
+        if place is not None:
+            return _open_at(ui, place)
         args = parse(given)
         # Neither has the output options that `_output` reads.
         if args.command in {None, "completion"}:
@@ -189,13 +193,32 @@ def _in_terminal() -> bool:
     return all(stream.isatty() for stream in streams) and os.environ.get("TERM") not in {None, "", "dumb", "unknown"}
 
 
-def _open(ui: Ui) -> int:
-    """Open the terminal UI with the settings that variables give to options of commands."""
+def _place_of_ui(given: Sequence[str]) -> str | None:
+    """DIR of ``envmedic -p DIR``, which names an environment and no command."""
+    match given:
+        case ["-p" | "--prefix", place] if place:
+            return place
+        case [word] if word.startswith("--prefix=") and len(word) > len("--prefix="):
+            return word.partition("=")[2]
+        case _:
+            return None
+
+
+def _open_at(ui: Ui | None, place: str) -> int:
+    """Open the terminal UI on the environment at `place`. Raises InputError without a terminal."""
+    if ui is None or not _in_terminal():
+        again = shlex.join(["envmedic", "diagnose", "-p", place])
+        raise InputError("There is no command, and no terminal to open the UI in", hint=f"Name a command: {again}")
+    return _open(ui, place)
+
+
+def _open(ui: Ui, place: str = "") -> int:
+    """Open the terminal UI, on the environment at `place`, with the settings that variables give to options."""
     from envmedic.cli import context
 
     # a repair has the options of every setting that the UI uses
     args = build_parser().parse_args(["apply"])
-    return ui(context.settings_of(args, _output(args)), context.options_of(args))
+    return ui(context.settings_of(args, _output(args)), context.options_of(args), place)
 
 
 def _short_help() -> int:

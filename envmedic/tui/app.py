@@ -65,12 +65,14 @@ class EnvmedicApp(App[int]):
     ]
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, settings: Settings, options: ApplyOptions) -> None:
+    def __init__(self, settings: Settings, options: ApplyOptions, place: str = "") -> None:
+        """`place` is an environment to begin with."""
         colourless = os.environ.get("NO_COLOR")
         super().__init__(driver_class=Terminal)
         if colourless is not None:
             os.environ["NO_COLOR"] = colourless  # Textual takes it away; the commands that a repair runs read it too
         self.early = EarlyInput(self._can_take_keys, self._give_on, self.set_timer)
+        self._place = place
         self._given_on: events.Event | None = None
         self.jobs = Jobs(self, LIMITS)
         self.effects = Effects(self)
@@ -144,6 +146,8 @@ class EnvmedicApp(App[int]):
     def on_ready(self) -> None:
         """Look around as soon as the first frame is drawn."""
         self.call_after_refresh(self.effects.look_around)
+        if self._place:
+            self.effects.choose_by_path(self._place)
         if self._unreadable is not None:
             self.show_error(self._unreadable)
 
@@ -413,9 +417,12 @@ class EnvmedicApp(App[int]):
         self._exit_renderables.clear()
 
 
-def run(settings: Settings, options: ApplyOptions) -> int:
-    """Open the terminal UI, and return the exit code. A bug of it is raised."""
-    app = EnvmedicApp(settings, options)
+def run(settings: Settings, options: ApplyOptions, place: str) -> int:
+    """Open the terminal UI, on the environment at `place` if there is one, and return the exit code.
+
+    A bug of it is raised.
+    """
+    app = EnvmedicApp(settings, options, place)
     code = app.run()
     told = app.farewell()
     if told:

@@ -120,7 +120,10 @@ class AppState(msgspec.Struct, frozen=True):
     def with_environments(self, found: tuple[Known, ...]) -> AppState:
         """The state with these environments, the active one first. Earlier observations are kept."""
         kept = {item.prefix: item for item in self.environments}
-        ordered = sorted(found, key=lambda item: not item.found.active)
+        again = {item.prefix for item in found}
+        # what was named by hand is found by no search, and stays
+        named = [item for item in self.environments if item.found.found_by == "its path" and item.prefix not in again]
+        ordered = sorted((*found, *named), key=lambda item: not item.found.active)
         merged = tuple(_merged(item, kept.get(item.prefix)) for item in ordered)
         # An active environment comes first; envmedic's own cannot be repaired.
         chosen = self.chosen or next((item.prefix for item in merged if item.phase != "left"), "")

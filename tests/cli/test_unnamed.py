@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.cli import main as main_module
 from tests.cli.support import Shell, copied, failure
 from tests.cli.test_projects import run_uv
 from tests.envs.nms_cuda.case import Case
@@ -275,3 +276,21 @@ def test_a_real_project_of_uv(reader: Shell, tmp_path: Path) -> None:
     found = done.document["environment"]
     assert (found["prefix"], found["kind"], found["project"]["tool"]) == (str(folder / ".venv"), "uv", "uv")
     assert found["interpreter"]["answers"] == os.path.realpath(sys.executable)
+
+
+def test_an_environment_without_a_command_opens_the_ui_there_and_needs_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def ui(_settings: object, _options: object, place: str) -> int:
+        opened.append(place)
+        return 0
+
+    monkeypatch.setattr(main_module, "_in_terminal", lambda: True)
+    for words in (["-p", "/an/env"], ["--prefix", "/an/env"], ["--prefix=/an/env"]):
+        assert main_module.main(words, ui=ui) == 0
+    assert opened == ["/an/env"] * 3
+    monkeypatch.setattr(main_module, "_in_terminal", lambda: False)
+    assert main_module.main(["-p", "/an/env"], ui=ui) == 2
+    assert "envmedic diagnose -p /an/env" in capsys.readouterr().err

@@ -173,3 +173,20 @@ def test_damaged_configuration_says_nothing(here: Path, broken: str) -> None:
     (root / "home/.condarc").write_text(broken)
     assert found(here) == {}
     assert finder.environment_directories({"HOME": str(root / "home"), "PATH": ""})[-1] == root / "home/.conda/envs"
+
+
+def test_virtual_environments_of_projects_side_by_side_are_found_three_levels_below(here: Path) -> None:
+    for name in ("one/.venv", ".demo/env", "group/two/.venv", "group/deep/three/.venv", "node_modules/x/.venv"):
+        venv(here / name)
+    (here / "loop").symlink_to(here)
+    listed = found(here)
+    assert {path.removeprefix("work/app/"): item.found_by for path, item in listed.items()} == dict.fromkeys(
+        ("one/.venv", ".demo/env", "group/two/.venv"), finder.BELOW
+    )
+
+
+def test_the_search_below_is_bounded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finder, "MOST", 2)
+    for number in range(5):
+        venv(here / f"project{number}" / ".venv")
+    assert len(found(here)) == 2

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual.pilot import Pilot
 
 from envmedic.tui.app import EnvmedicApp
 from tests.envs.nms_cuda.case import Case
 from tests.support.venvs import make_venv
-from tests.tui.support import LARGE, SMALL, drive, focused, shown, until, until_shown
+from tests.tui.support import LARGE, SMALL, app, drive, focused, shown, until, until_shown
 
 pytestmark = pytest.mark.usefixtures("active")
 
@@ -43,5 +45,46 @@ def test_the_cursor_is_where_the_chosen_environment_is(active: Case) -> None:
         from envmedic.tui.screens.home import EnvironmentList
 
         assert opened.screen.query_one(EnvironmentList).chosen == str(other)
+
+    drive(scenario)
+
+
+def test_it_opens_on_a_named_environment(active: Case) -> None:
+    other = active.prefix.parent / "named"
+    make_venv(other)
+    opened = app()
+    opened._place = str(other)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: not opened.session.searching and opened.session.chosen == str(other))
+        assert opened.session.known(str(active.prefix)) is not None
+        await until(pilot, lambda: opened.session.current is not None and opened.session.current.phase == "read")
+        assert opened.session.current is not None
+        environment = opened.session.current.environment
+        assert environment is not None
+        assert environment.interpreter.named
+
+    drive(scenario, driven=opened)
+
+
+def test_nothing_runs_of_an_environment_that_was_merely_found_until_it_is_chosen(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    trap = tmp_path / "checkout" / ".venv"
+    make_venv(trap)
+    python = trap / "bin" / "python"
+    real = python.resolve()
+    python.unlink()
+    python.write_text(f'#!/bin/sh\necho ran >> "{ran}"\nexec {real} "$@"\n')
+    python.chmod(0o755)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        def read() -> bool:
+            known = opened.session.known(str(trap))
+            return known is not None and known.phase in {"read", "failed"}
+
+        await until(pilot, read)
+        assert not ran.exists()
+        opened.effects.choose(str(trap))
+        await until(pilot, ran.exists, "its Python was started after it was chosen")
 
     drive(scenario)

@@ -24,6 +24,7 @@ def main(answer: int) -> None:
         stream=EventStream([]),
         host_file=request.host_file,
         deep=request.deep,
+        unnamed=request.unnamed,
         playbook_files=request.playbook_files,
     )
     try:

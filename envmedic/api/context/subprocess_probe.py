@@ -37,6 +37,7 @@ class Request(Model, frozen=True, kw_only=True):
     """For ``clone``: the clone that is observed instead of `prefix`."""
     host_file: str | None
     deep: bool
+    unnamed: bool
     playbook_files: tuple[str, ...]
 
 
@@ -86,6 +87,7 @@ def _request(wanted: Wanted, settings: Settings, prefix: Path, tree: Path | None
         tree=None if tree is None else str(tree),
         host_file=settings.host_file,
         deep=settings.deep,
+        unnamed=settings.unnamed,
         playbook_files=settings.playbook_files,
     )
 

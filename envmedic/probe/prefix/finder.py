@@ -18,6 +18,12 @@ _USUAL_ROOTS = (
     "/opt/conda", "/opt/miniforge3", "/opt/miniconda3",
 )  # fmt: skip
 """Where installers of conda, mamba and micromamba put themselves unless told otherwise."""
+DEPTH = 3
+"""Levels below the working directory in which virtual environments are looked for."""
+MOST = 1000
+"""Directories looked into there: in a large tree, some are not found, and a start takes no longer."""
+BELOW = "below the working directory"
+_NO_PROJECTS = frozenset({".git", "node_modules", "__pycache__", "site-packages", ".cache", ".envmedic"})
 PROJECT_VENVS = (".venv", "venv", "env", ".env")
 
 
@@ -140,12 +146,27 @@ def _venvs(variables: Mapping[str, str], folder: Path) -> Iterator[FoundPrefix]:
     yield from _if_venv(folder, "working directory")
     for name in names(folder):
         yield from _if_venv(folder / name, "working directory")
+    yield from _below(folder)
     for above in folder.parents:
         for name in PROJECT_VENVS:
             yield from _if_venv(above / name, "project")
     for directory, found_by in _collections(variables):
         for name in names(directory):
             yield from _if_venv(directory / name, found_by)
+
+
+def _below(folder: Path) -> Iterator[FoundPrefix]:
+    """Virtual environments two and three levels below: those of projects that stand side by side."""
+    level, looked = [folder], 0
+    for _ in range(1, DEPTH):
+        entries = [directory / name for directory in level for name in names(directory) if name not in _NO_PROJECTS]
+        level = [path for path in entries[: MOST - looked] if is_directory(path) and not path.is_symlink()]
+        looked += len(level)
+        # an environment holds files of its own, and no projects
+        level = [path for path in level if not is_file(path / "pyvenv.cfg")]
+        for path in level:
+            for name in names(path):
+                yield from _if_venv(path / name, BELOW)
 
 
 def _collections(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LIMITS = {"probe": 2}
 """Environments that are read at once: more would only wait for the same disk."""
+NEARBY = frozenset({"working directory", "project", "below the working directory", "UV_PROJECT_ENVIRONMENT"})
+"""How environments are found that somebody else's checkout may have brought."""
 KEPT_TEXTS = 20
 """Pasted texts whose files are kept."""
 
@@ -66,6 +68,8 @@ class Effects:
 
     def __init__(self, front: Front) -> None:
         self._front = front
+        self._named_by_hand: set[str] = set()
+        """Prefixes that the user chose or named: their own programs may run."""
 
     @property
     def _session(self) -> AppState:
@@ -132,7 +136,9 @@ class Effects:
             from envmedic.api.context import subprocess_probe
             from envmedic.api.recovery import tell_unsettled
 
-            diagnosis = subprocess_probe.diagnose(settings, Path(prefix), cancel=job.token)
+            # A checkout may bring a prepared environment: of one that was merely found nearby, nothing runs.
+            seen = replace(settings, unnamed=self._merely_found(prefix))
+            diagnosis = subprocess_probe.diagnose(seen, Path(prefix), cancel=job.token)
             return replace(diagnosis, interrupted=tell_unsettled(settings, Path(prefix)))
 
         def failed(error: EnvmedicError) -> None:
@@ -146,6 +152,12 @@ class Effects:
         if prefix == self._session.chosen:
             self._join()
 
+    def _merely_found(self, prefix: str) -> bool:
+        known = self._session.known(prefix)
+        if known is None or known.found.active or prefix in self._named_by_hand:
+            return False
+        return known.found.found_by in NEARBY
+
     def stop_reading(self) -> None:
         """Cancel background reads of all environments except the chosen one."""
         for job in self._front.jobs.running:
@@ -154,11 +166,14 @@ class Effects:
 
     def choose(self, prefix: str) -> None:
         """Work on the environment at `prefix` from now on."""
-        if prefix == self._session.chosen:
+        merely_found = self._merely_found(prefix)
+        self._named_by_hand.add(prefix)
+        if prefix == self._session.chosen and not merely_found:
             return
-        self._front.update(self._session.choosing(prefix))
+        if prefix != self._session.chosen:
+            self._front.update(self._session.choosing(prefix))
         current = self._session.current
-        if current is not None and current.phase == "waiting":
+        if current is not None and (current.phase == "waiting" or (merely_found and current.phase != "left")):
             self.read(prefix)
         self._join()
 
