@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import mmap
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -207,6 +206,8 @@ def _place_of_ui(given: Sequence[str]) -> str | None:
 def _open_at(ui: Ui | None, place: str) -> int:
     """Open the terminal UI on the environment at `place`. Raises InputError without a terminal."""
     if ui is None or not _in_terminal():
+        import shlex
+
         again = shlex.join(["envmedic", "diagnose", "-p", place])
         raise InputError("There is no command, and no terminal to open the UI in", hint=f"Name a command: {again}")
     return _open(ui, place)

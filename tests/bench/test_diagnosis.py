@@ -13,7 +13,7 @@ NO_KERNEL = "NotImplementedError: Could not run 'torchvision::nms' with argument
 REPORTS = (
     {"id": "right", "fault": "torchvision-ops", "text": NO_KERNEL, "bare": False, "notes": "other keys do no harm"},
     {"id": "wrong", "fault": "numpy-abi", "text": NO_KERNEL, "bare": False},
-    {"id": "unknown", "fault": "numpy-abi", "text": "all is well", "bare": False},
+    {"id": "unknown", "fault": "numpy-abi", "text": "RuntimeError: all is lost", "bare": False},
     {"id": "claimed", "fault": None, "text": NO_KERNEL, "bare": False},
     {"id": "memory", "fault": None, "text": "torch.OutOfMemoryError: CUDA out of memory.", "bare": False},
     {"id": "bare", "fault": "native-crash", "text": NO_KERNEL, "bare": True},
