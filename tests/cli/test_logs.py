@@ -53,7 +53,11 @@ def test_several_logs_are_one_document_in_the_order_given(reader: Shell, tmp_pat
 
 
 def test_five_hundred_logs_are_diagnosed_in_one_call_each_on_its_own(reader: Shell, tmp_path: Path) -> None:
-    verdicts = {"env": LINE, "not-an-env-problem": b"torch.OutOfMemoryError: CUDA out of memory.\n", "unknown": b"KeyError: 'x'\n"}
+    verdicts = {
+        "env": LINE,
+        "not-an-env-problem": b"torch.OutOfMemoryError: CUDA out of memory.\n",
+        "unknown": b"KeyError: 'x'\n",
+    }
     texts = list(verdicts.values())
     logs = [tmp_path / f"{number:03}.log" for number in range(500)]
     for number, log in enumerate(logs):

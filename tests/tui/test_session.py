@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 import envmedic.render
 from envmedic.api.context.settings import RepairRequest, Settings
+from envmedic.api.context.texts import KEPT_TEXTS, keep_text
 from envmedic.errors import InputError
 from envmedic.model.answers.environments import FoundEnvironment
 from envmedic.model.events import EventStream
@@ -21,7 +22,6 @@ from envmedic.model.ports import ApplyOptions
 from envmedic.render.pages.finding import finding_item
 from envmedic.render.text import bare
 from envmedic.tui.command_lines import apply_line, diagnose_line, lock_line, plan_line, watch_line, words
-from envmedic.tui.effects.base import KEPT_TEXTS, kept_text
 from envmedic.tui.screens.home_lines import environment_card, environment_item
 from envmedic.tui.session import AppState, Known, TextSource
 
@@ -161,8 +161,8 @@ def test_an_environment_that_cannot_be_read_says_why() -> None:
 def test_pasted_texts_are_kept_for_their_owner_and_old_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     texts = [f"error {number}\udcff\r\n" for number in range(KEPT_TEXTS + 3)]
-    paths = [kept_text(text) for text in texts]
-    assert kept_text(texts[-1]) == paths[-1]
+    paths = [keep_text(text) for text in texts]
+    assert keep_text(texts[-1]) == paths[-1]
     assert paths[-1].read_bytes() == f"error {KEPT_TEXTS + 2}".encode() + b"\xff\r\n"
     assert len(list(paths[-1].parent.iterdir())) == KEPT_TEXTS
     assert paths[-1].stat().st_mode & 0o777 == 0o600

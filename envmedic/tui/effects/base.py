@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from envmedic import xdg
 from envmedic.api.context.settings import NamedTarget
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event, EventStream
@@ -40,7 +39,6 @@ LIMITS = {"probe": 2}
 """Environments that are read at once: more would only wait for the same disk."""
 NEARBY = frozenset({"working directory", "project", "below the working directory", "UV_PROJECT_ENVIRONMENT"})
 """How environments are found that somebody else's checkout may have brought."""
-KEPT_TEXTS = 20
 """Pasted texts whose files are kept."""
 
 
@@ -195,8 +193,10 @@ class Effects:
             return
 
         def work(settings: Settings, _job: BackgroundJob[tuple[TextSource, Diagnosis]]) -> tuple[TextSource, Diagnosis]:
+            from envmedic.api.context.texts import keep_text
+
             # kept as a file, so that the command line that is shown can name it
-            source = TextSource("paste", str(kept_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
+            source = TextSource("paste", str(keep_text(text)), lines=text.count("\n") + (not text.endswith("\n")))
             return source, _of_text(settings, source.name)
 
         self.job("text", "matching the text", work, self._matched, latest="text")
@@ -320,31 +320,6 @@ def lines_of(path: Path, wanted: frozenset[int]) -> dict[int, str]:
         for number, text in takewhile(lambda item: item[0] <= last, numbered)
         if number in wanted
     }
-
-
-def kept_text(text: str) -> Path:
-    """Write a pasted text where commands can read it, for its owner alone, and return the file.
-
-    The same text has the same file; files of texts that are older than the newest few go.
-    """
-    import hashlib
-
-    # Named by its hash: a text that is pasted again replaces its own file and adds none.
-    folder = xdg.cache() / "envmedic" / "pasted"
-    path = folder / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}.log"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # private from its creation on: error texts hold paths, host names and tokens
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
-        for old in sorted(folder.glob("*.log"), key=lambda item: item.stat().st_mtime)[:-KEPT_TEXTS]:
-            old.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"The pasted text cannot be kept at {path}", cause=error.strerror, hint="Make room there, or open a file"
-        ) from error
-    return path
 
 
 def _known(found: FoundEnvironment) -> Known:
