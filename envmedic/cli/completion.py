@@ -290,7 +290,7 @@ def answer(words: Sequence[str]) -> int:
     return 0
 
 
-def show(args: argparse.Namespace) -> int:
+def completion(args: argparse.Namespace) -> int:
     """``envmedic completion SHELL``."""
     print(SCRIPTS[args.shell], end="")
     return 0

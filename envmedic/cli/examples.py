@@ -112,6 +112,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("lock -p .venv -o pylock.toml", "what is installed, exactly"),
         ("lock -n train --format dockerfile -o Dockerfile", "an image of it"),
     ),
+    "mcp": (("mcp", "what a client of the Model Context Protocol starts"),),
+    "agents": (("agents >> AGENTS.md", "for the agents that read this file"),),
     "completion": (
         (
             "completion bash | install -Dm644 /dev/stdin ~/.local/share/bash-completion/completions/envmedic",

@@ -64,6 +64,9 @@ _HOMES = {
 }
 """Module of `cli` that holds the function of each command, by its name. Only that of the given command is loaded."""
 
+_TEXT_ALONE = {"completion": "completion", "agents": "commands.agents", "mcp": "commands.agents"}
+"""Modules of the commands whose standard output is a text or a protocol, never a document."""
+
 
 def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:  # noqa: PLR0911  # one for each way to start
     """Run one command and return its exit code; without a command and in a terminal, `ui` if there is one."""
@@ -81,9 +84,11 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:  # 
         if place is not None:
             return _open_at(ui, place)
         args = parse(given)
-        # Neither has the output options that `_output` reads.
-        if args.command in {None, "completion"}:
-            return _completion(args) if args.command else _without_command(ui)
+        if args.command is None:
+            return _without_command(ui)
+        # None of them has the output options that `_output` reads.
+        if args.command in _TEXT_ALONE:
+            return int(_function(_TEXT_ALONE[args.command], args.command)(args))
         # As root only: everything below runs as the owner of the environment, before any of its files is read.
         ended = _handed_over(args, argv) if os.geteuid() == 0 else None
         if ended is None:
@@ -159,12 +164,6 @@ def _complete(words: Sequence[str]) -> int:
     return completion.answer(words)
 
 
-def _completion(args: argparse.Namespace) -> int:
-    from envmedic.cli import completion
-
-    return completion.show(args)
-
-
 def _without_command(ui: Ui | None) -> int:
     return _short_help() if ui is None or not _in_terminal() else _open(ui)
 
@@ -183,7 +182,12 @@ def _run(args: argparse.Namespace, output: CommandOutput) -> int:
 
 def command(name: str) -> Command:
     """Return the function of the command `name`."""
-    found: Command = getattr(import_module(f"{__package__}.commands.{_HOMES[name]}"), name)
+    found: Command = _function(f"commands.{_HOMES[name]}", name)
+    return found
+
+
+def _function(module: str, name: str) -> Callable[..., int]:
+    found: Callable[..., int] = getattr(import_module(f"{__package__}.{module}"), name)
     return found
 
 

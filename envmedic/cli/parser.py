@@ -65,6 +65,8 @@ def build_parser() -> Parser:
     _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing", _guard)
     _command(commands, "create", "make an environment from a lock, and verify it", _create, target=False)
     _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing", _lock)
+    _command(commands, "mcp", "serve coding agents by the Model Context Protocol on stdin and stdout", bare=True)
+    _command(commands, "agents", "print the lines for AGENTS.md that tell coding agents of envmedic", bare=True)
     _command(commands, "completion", "print what makes a shell complete envmedic's words", _completion, bare=True)
     return parser
 

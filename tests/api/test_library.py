@@ -70,7 +70,12 @@ def test_plan_apply_and_undo_with_events(case: Case) -> None:
     with pytest.raises(RepairDeclined):
         api.undo(case.prefix)
     asked: list[tuple[str, ...]] = []
-    api.undo(case.prefix, accept=lambda paths: not asked.append(paths))
+
+    def accept(paths: tuple[str, ...]) -> bool:
+        asked.append(paths)
+        return True
+
+    api.undo(case.prefix, accept=accept)
     assert any(path.endswith("mine.py") for path in asked[0])
     assert manifest(case.prefix) == before
 

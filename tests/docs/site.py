@@ -15,7 +15,19 @@ from tests.docs.howto import FOLDER, pages
 ROOT = Path(__file__).resolve().parents[2]
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Start", ("index.md", "tutorial.md")),
-    ("Do", (f"{FOLDER}/index.md", "upgrading.md", "locks.md", "offline.md", "clusters.md", "containers.md")),
+    (
+        "Do",
+        (
+            f"{FOLDER}/index.md",
+            "upgrading.md",
+            "locks.md",
+            "offline.md",
+            "clusters.md",
+            "containers.md",
+            "agents.md",
+            "library.md",
+        ),
+    ),
     ("Write", ("playbooks.md",)),
     ("Look up", ("commands.md", "documents.md")),
     ("Understand", ("how-it-works.md", "security.md", "tables.md", "faults.md", "gpu-replays.md", "benchmarks.md")),

@@ -51,7 +51,7 @@ def shown_commands(program: str) -> list[tuple[str, list[str]]]:
     for name, line in lines:
         if line.startswith(f"$ {program} "):
             words = shlex.split(line.removeprefix("$ "), comments=True)
-            cut = next((index for index, word in enumerate(words) if word in {"|", ">", "<", "2>"}), len(words))
+            cut = next((index for index, word in enumerate(words) if word in {"|", ">", ">>", "<", "2>"}), len(words))
             found.append((name, words[1:cut]))
     return found
 
@@ -129,7 +129,7 @@ def test_every_command_has_examples_that_it_understands() -> None:
         assert command.examples, command.name
         for text, _ in command.examples:
             words = shlex.split(text)
-            cut = next((index for index, word in enumerate(words) if word in {">", "<", "|"}), len(words))
+            cut = next((index for index, word in enumerate(words) if word in {">", ">>", "<", "|"}), len(words))
             parsed = parse(words[:cut])
             assert command.name.startswith(parsed.command)
             assert text.startswith(command.name.partition(" ")[0])
