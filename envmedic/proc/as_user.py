@@ -9,8 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,41 +18,43 @@ import msgspec
 import envmedic
 from envmedic.errors import PreflightError
 from envmedic.owner import User
-from envmedic.proc.child import Child
+from envmedic.proc.passthrough import run_through
 
 _PR_SET_PDEATHSIG = 1
 _CAPABILITIES = (b"CapPrm", b"CapEff", b"CapAmb")
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def run_as(user: User, argv: Sequence[str], said: Sequence[str]) -> int:
     """Run the command of envmedic's that `argv` starts as `user`, with this process's streams; returns its exit code.
 
-    `said` is the command as its user typed it, for hints. The child has no way back to root's rights, and a session
-    without a controlling terminal, into which a program of that user could type. It ends when this process does.
+    `said` is the command as its user typed it, for hints. The child has no way back to root's rights, and no terminal of
+    this process, where a program of that user could type, or read what is typed. It ends when this process does.
     Raises PreflightError where root may not become that user, or the user cannot read envmedic.
     """
     told, tell = os.pipe()
+    running = False
+
+    def started() -> None:
+        nonlocal running
+        running = True
+        os.close(tell)
+
     with os.fdopen(told, "rb") as answer:
-        child = Child(
-            argv,
-            env={**user.variables(os.environ), **_cache(user)},
-            user=user,
-            stdin=None,
-            stdout=None,
-            stderr=None,
-            prepare=partial(_require_no_way_back, user, _needed(argv), os.getpid(), tell),
-        )
-        with closing(child):
-            try:
-                child.start()
-            except (OSError, subprocess.SubprocessError) as error:
-                os.close(tell)
-                raise _refusal(user, answer.read().decode() or str(error), said) from error
+        try:
+            ending = run_through(
+                argv[0],
+                argv,
+                {**user.variables(os.environ), **_cache(user)},
+                user=user,
+                prepare=partial(_require_no_way_back, user, _needed(argv), os.getpid(), tell),
+                started=started,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            if running:
+                raise
             os.close(tell)
-            with _forwarding(child):
-                code = child.reap()
-    return code if code >= 0 else 128 - code
+            raise _refusal(user, answer.read().decode() or str(error), said) from error
+    return ending.returncode if ending.returncode >= 0 else 128 - ending.returncode
 
 
 def _needed(argv: Sequence[str]) -> tuple[str, ...]:
@@ -127,14 +128,3 @@ def _has_home(user: User) -> bool:
     except OSError:
         return False
     return os.path.isdir(home) and all(status.st_uid == user.uid for status in found)  # noqa: PTH112
-
-
-@contextmanager
-def _forwarding(child: Child) -> Iterator[None]:
-    """Pass the signals that end a command on to `child`, which is in another session."""
-    former = {number: signal.signal(number, lambda got, _frame: child.send(got)) for number in _FORWARDED}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)

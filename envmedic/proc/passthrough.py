@@ -1,9 +1,12 @@
-"""Running the user's own command as the user would, and keeping what it prints.
+"""Running a command as its user would, between it and the standard streams of this process.
 
 Where standard input and output are a terminal, the command gets a pseudo terminal of its own, as `script` gives one,
 and every key goes there. Else it keeps standard input as it is; of its outputs each that is a terminal is one for the
 command too, and each that is not is a pipe, so that it buffers as it would have. Bytes are passed on as they come and
 never changed. Outputs that are one file stay one, so that their order is kept.
+
+A command of another user gets no descriptor of a terminal of this process: a program of that user could keep it, and
+read there what is typed after the command has ended.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import contextlib
 import os
 import selectors
 import signal
+import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from envmedic.owner import User
 from envmedic.proc import terminal
 from envmedic.proc.child import Child
 from envmedic.proc.output import OutputTail
@@ -44,39 +49,54 @@ class Ending:
     """The signal by which somebody asked it to stop, None when nobody did."""
 
 
-def run_through(program: str, argv: Sequence[str], env: Mapping[str, str], output: OutputTail) -> Ending:
+def run_through(
+    program: str,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    output: OutputTail | None = None,
+    *,
+    user: User | None = None,
+    prepare: Callable[[], None] | None = None,
+    started: Callable[[], object] | None = None,
+) -> Ending:
     """Run the file `program` as `argv` with this process's standard streams; `output` gets what it prints.
 
-    Signals to this process are passed on. Raises OSError when it cannot be started. Called in the main thread.
+    It becomes `user`, in a session of its own, and then calls `prepare`; `started` is called here when it runs. Signals
+    to this process are passed on. Raises OSError or SubprocessError when it cannot be started. Called in the main thread.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     try:
-        streams = _Streams(output)
-        child = Child(
-            argv,
-            program=program,
-            env=env,
-            stdin=streams.stdin,
-            stdout=streams.targets.get(_OUT),
-            stderr=streams.targets.get(_ERR),
-            session=streams.owns_terminal,
-            prepare=partial(_become, streams, before),  # no thread runs yet
-        )
-        with contextlib.closing(streams), contextlib.closing(child):
-            child.start()
-            streams.started()
-            return _Run(child, streams).to_its_end()
+        with contextlib.closing(_Streams(output, foreign=user is not None)) as streams:
+            child = Child(
+                argv,
+                program=program,
+                env=env,
+                user=user,
+                stdin=streams.stdin,
+                stdout=streams.targets.get(_OUT),
+                stderr=streams.targets.get(_ERR),
+                session=streams.has_session,
+                prepare=partial(_become, streams, before, prepare),  # no thread runs yet
+            )
+            with contextlib.closing(child):
+                child.start()
+                streams.started()
+                if started is not None:
+                    started()
+                return _Run(child, streams).to_its_end()
     finally:
         while signal.sigtimedwait(FORWARDED, 0):
             pass  # came after the command's end
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _become(streams: _Streams, mask: Iterable[int]) -> None:
+def _become(streams: _Streams, mask: Iterable[int], then: Callable[[], None] | None) -> None:
     """In the new process, before it is the command."""
     if streams.owns_terminal:
         terminal.take(0)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if then is not None:
+        then()
 
 
 @dataclass
@@ -91,7 +111,7 @@ class _Source:
 class _Streams:
     """The standard streams of the command, and our ends of them."""
 
-    def __init__(self, output: OutputTail) -> None:
+    def __init__(self, output: OutputTail | None, *, foreign: bool) -> None:
         self._output = output
         self.sources: list[_Source] = []
         self.targets: dict[int, int] = {}
@@ -101,7 +121,9 @@ class _Streams:
         self.model: int | None = None
         """The terminal that it is like."""
         self.owns_terminal = all(map(terminal.is_terminal, (0, _OUT))) and terminal.in_foreground(0)
-        self.stdin: int | None = None
+        self.has_session = self.owns_terminal or foreign
+        """Whether the command is in a session of its own, where no key of this terminal signals it."""
+        self.stdin = subprocess.DEVNULL if foreign and terminal.is_terminal(0) else None
         self._theirs: set[int] = set()
         self._connect()
 
@@ -147,7 +169,8 @@ class _Streams:
             data = b""
         if not data:
             return False
-        self._output.feed(source.stream, data)
+        if self._output is not None:
+            self._output.feed(source.stream, data)
         return write(source.target, data)
 
     def drop(self, source: _Source) -> None:
@@ -270,7 +293,7 @@ class _Run:
                 self.streams.resize()
             else:
                 self.stopped_by = number if number in _STOPPING else self.stopped_by
-            if info.si_code != _FROM_KERNEL or number == signal.SIGWINCH or self.streams.owns_terminal:
+            if info.si_code != _FROM_KERNEL or number == signal.SIGWINCH or self.streams.has_session:
                 self.child.send(number)
 
     def _typed(self, selector: selectors.BaseSelector) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +22,7 @@ import pytest
 from tests.cli.support import LIMIT_S, REPAIR, ROOT, Shell, failure, state_of, torchvision
 from tests.cli.test_places import owned, runs_for_nobody
 from tests.cli.test_places import place as place  # noqa: PLC0414  # a fixture
-from tests.envs.nms_cuda.case import REPAIRED, Case, build
+from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case, build
 from tests.support import attacker
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can work for another user")
@@ -131,6 +134,48 @@ def test_root_starts_nothing_that_belongs_to_the_owner(foreign: Foreign) -> None
     for command in (("facts",), ("plan", "--playbook", "nms-cuda", "--no-gpu"), ("verify", "--no-gpu")):
         foreign.root.envmedic(*command, "--json", "-p", str(foreign.case.prefix))
     assert set(note.read_text().split()) == {str(foreign.uid)}
+
+
+def at_terminal(root: Shell, *argv: str, answer: bytes = b"") -> tuple[int, str]:
+    """Exit status and output of a command at a terminal of root's, where a question gets the `answer`."""
+    pid, ours = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        os.execve(argv[0], argv, root.environment())
+    told = b""
+    with contextlib.suppress(OSError):  # EIO: it has ended
+        while data := os.read(ours, 4096):
+            if answer and b"[y/N]" in data:
+                os.write(ours, answer)
+            told += data
+    os.close(ours)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), told.decode()
+
+
+def test_the_owner_gets_no_descriptor_of_root_s_terminal(foreign: Foreign) -> None:
+    """A program of the owner's could keep it, and read there what root types later."""
+    note = foreign.case.prefix.parent / "streams"
+    python = foreign.case.prefix / "bin" / "python"
+    real = python.resolve()
+    python.unlink()
+    streams = " ".join(f"$(readlink /proc/$PPID/fd/{number})" for number in range(3))
+    python.write_text(f'#!/bin/sh\necho "{streams}" >> \'{note}\'\nexec {real} "$@"\n')
+    python.chmod(0o755)
+    owned(foreign.case.prefix, foreign.uid)
+    facts = shlex.join([*foreign.root.program, "facts", "-p", foreign.prefix])
+    code, told = at_terminal(foreign.root, "/bin/sh", "-c", f"tty; {facts} && {facts} | cat")
+    assert code == 0, told
+    seen = [line.split() for line in note.read_text().splitlines()]
+    assert len(seen) > 1
+    assert not [line for line in seen if told.split()[0] in line]
+    assert seen[0][0].startswith("/dev/pts/")
+    assert seen[-1][0] == os.devnull, "there nothing can be asked in a terminal of its own"
+
+
+def test_root_answers_at_the_terminal(foreign: Foreign) -> None:
+    assert foreign.root.envmedic(*REPAIR, "-p", foreign.prefix).code == 0
+    code, told = at_terminal(foreign.root, *foreign.root.program, "undo", "-p", foreign.prefix, answer=b"y\r")
+    assert (code, torchvision(foreign.case.prefix)) == (0, BROKEN), told
 
 
 def test_an_envmedic_that_the_owner_cannot_read_is_told(foreign: Foreign, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from envmedic.engine.transaction import create
 from envmedic.errors import InternalError, PreflightError
 from envmedic.model.record import Record
 from tests.engine.durability import Disk
-from tests.engine.world import Crash, World, fails_in_place, in_child
+from tests.engine.world import PROJECT, Crash, World, fails_in_place, in_child, project_around
 
 EXCHANGE = "exchange env .envmedic/TX/env"
 
@@ -232,6 +232,39 @@ def test_a_recovery_has_the_exchange_on_disk_before_the_journal_says_so(
     assert (EXCHANGE in disk.calls) == state.startswith("after-")
     start = disk.calls.index(EXCHANGE) if EXCHANGE in disk.calls else 0
     assert {"fsync .", "fsync .envmedic/TX"} <= {*disk.calls[start : disk.calls.index(moved(last))]}
+
+
+def test_files_of_the_project_are_on_disk_before_the_journal_says_that_all_is_over(quick: World, disk: Disk) -> None:
+    quick.project_edit = project_around(quick.prefix)
+    kept = ".envmedic/TX/project"
+    left: list[list[str]] = []
+
+    def look() -> None:
+        (directory,) = quick.store.glob("[0-9]*")
+        left.append(disk.unsynced(directory / "project", directory / "project.json"))
+
+    disk.on_exchange = look
+    assert quick.apply().project == "edited"
+    assert left[0] == [], "before anything is exchanged"
+    files = [f"exchange {kept}/{name} {name}" for name in PROJECT]
+    assert [call for call in disk.calls if call in files] == files
+    assert {"fsync .", f"fsync {kept}"} <= {*disk.between(files[-1], moved("done"))}
+    disk.calls.clear()
+    assert quick.undo().project == "restored"
+    assert {"fsync .", f"fsync {kept}"} <= {*disk.between(files[-1], moved("undone"))}
+
+
+def test_a_snapshot_is_on_disk_with_its_record_before_the_environment_is_marked(quick: World, disk: Disk) -> None:
+    left: list[list[str]] = []
+
+    def look(point: str) -> None:
+        if point == "synced":
+            (directory,) = quick.store.glob("[0-9]*")
+            left.append(disk.unsynced(*(path for path in directory.iterdir() if path.name != "events.jsonl")))
+
+    plan = msgspec.structs.replace(quick.plan(), purpose="snapshot", steps=(), checks=(), changes=())
+    assert quick.apply(plan, point=look).state == "done"
+    assert left == [[]]
 
 
 def test_a_mended_swap_is_on_disk(quick: World, disk: Disk) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from envmedic.errors import StalePlan
+from envmedic.errors import PreflightError, StalePlan
 from envmedic.model.ports import Exchange
 from tests.engine.world import PROJECT, Crash, World, fails_in_place, in_child, project_around
 
@@ -30,6 +32,7 @@ def test_they_go_and_come_with_the_environment(owned: World) -> None:
     was = manifest.stat()
     assert owned.apply().project == "edited"
     assert contents(owned) == AFTER
+    assert manifest.stat().st_mode == was.st_mode
     assert owned.undo().project == "restored"
     assert contents(owned) == BEFORE
     now = manifest.stat()
@@ -64,6 +67,31 @@ def test_a_file_edited_before_the_exchange_ends_the_repair(owned: World) -> None
     assert record.failure.code == StalePlan.code
     assert contents(owned) == (BEFORE[0], b"mine\n")
     assert not [*owned.store.glob("*/project*")]
+
+
+def test_a_link_in_the_place_of_a_file_is_never_replaced(owned: World) -> None:
+    lock = owned.prefix.parent / "uv.lock"
+    lock.rename(lock.with_name("shared.lock"))
+    lock.symlink_to("shared.lock")
+    with pytest.raises(StalePlan):
+        owned.apply()
+    assert lock.is_symlink()
+    assert contents(owned) == BEFORE
+
+
+def test_files_on_another_file_system_are_refused_before_anything_is_exchanged(owned: World, tmp_path: Path) -> None:
+    edit = owned.project_edit
+    assert edit is not None
+    for name in PROJECT:
+        shutil.copy2(owned.prefix.parent / name, tmp_path)
+    if tmp_path.stat().st_dev == owned.prefix.stat().st_dev:
+        pytest.skip("there is one file system alone")
+    owned.project_edit = msgspec.structs.replace(edit, folder=str(tmp_path))
+    record = owned.apply()
+    assert (record.state, record.environment) == ("aborted", "unchanged")
+    assert record.failure is not None
+    assert record.failure.code == PreflightError.code
+    assert "on another file system" in record.failure.summary
 
 
 @pytest.mark.parametrize("name", PROJECT)

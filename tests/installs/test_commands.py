@@ -207,6 +207,16 @@ def test_secrets_in_the_command_line_are_kept_nowhere(place: Place) -> None:
     assert not [path for path in kept if b"hunter2" in path.read_bytes()]
 
 
+def test_modules_in_the_working_directory_are_not_run(place: Place, tmp_path: Path) -> None:
+    for name in ("pip", "importlib", "runpy", "six"):
+        (tmp_path / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\nraise SystemExit(9)\n"
+        )
+    done = place.run("pip", "install", "tool-a", folder=tmp_path)
+    assert done.code == 0, done.told()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_snapshot_before_pip_by_hand_comes_back(place: Place) -> None:
     before = place.state()
     done = place.run("snapshot", "-m", "before the demo")

@@ -91,8 +91,9 @@ def _of_pip(command: InstallerCommand, target: EnvironmentTarget, environment: E
             f"There is no pip in {target.prefix}", hint=f"`envmedic uv {shlex.join(command.line)}` does the same by uv"
         )
     yes = ("--yes",) if command.verb == "uninstall" and not {"-y", "--yes"} & {*command.words} else ()
-    # nobody can answer: commands of a transaction have no terminal
-    return lambda python: (python, "-m", "pip", *command.words, *yes), {"PIP_NO_INPUT": "1"}, True
+    # -I: `python -m pip` would run a pip.py of the working directory, which may be anybody's checkout.
+    # PIP_NO_INPUT: nobody can answer, commands of a transaction have no terminal
+    return lambda python: (python, "-I", "-m", "pip", *command.words, *yes), {"PIP_NO_INPUT": "1"}, True
 
 
 def _of_uv(command: InstallerCommand, target: EnvironmentTarget, environment: Environment) -> _Run:

@@ -43,7 +43,7 @@ def unshare(step: Purge | Install, tree: Path, seen_at: Path) -> None:
 def refuse_links_out(tree: Path, seen_at: Path) -> None:
     """Raise PreflightError where a directory into which installers write lies outside the clone: they would change both."""
     root = Path(os.path.realpath(seen_at))
-    for site in (*tree.glob("lib*/python*/site-packages"), *tree.glob("lib*/python*/site-packages/*"), tree / "bin"):
+    for site in (*tree.glob("lib*/python*/site-packages"), *tree.glob("lib*/python*/site-packages/*")):
         if (site.is_symlink() and site.is_dir()) or site.parent.is_symlink():
             _require_inside(os.fspath(site.relative_to(tree)), root)
     _require_inside("bin", root)
