@@ -22,7 +22,8 @@ help:
 	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
 	@echo "make faults     SIGKILL, full disks, failing calls, networks, installers, file systems (as root; hours)"
 	@echo "make flushes    a power cut at every flush of a virtual machine's disk (as root, with qemu; half an hour)"
-	@echo "make data       the compatibility tables, from the default index and tests/tables/documents.json (at most 300 requests)"
+	@echo "make data       the compatibility tables, from the default index and tests/tables/documents.json (at most 300 requests),"
+	@echo "                and the wheel envmedic-data of them in dist"
 	@echo "make replay-tables  what tables cut off at each of the last eight torch releases answer about the next one"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
@@ -118,9 +119,9 @@ flushes: $(INSTALLED)
 	    "$$(apt-cache depends --important linux-image-cloud-amd64 | sed -n 's/.*Depends: //p')" && dpkg-deb -x ./*.deb .; }; }
 	ENVMEDIC_TEST_KERNEL=.faults/kernel $(BIN)/python -m tests.faults --part flushes --resume .faults/flushes.jsonl
 
-# DATA=--offline asks nothing; DATA='--listing NAME=URL' records the files of torch on another index
+# The tables, and the wheel of them. DATA=--offline asks nothing; DATA='--listing NAME=URL' records the files of torch on another index
 data: $(INSTALLED)
-	$(BIN)/python -m tests.tables $(DATA)
+	$(BIN)/python -m tests.tables --wheel dist $(DATA)
 
 replay-tables: $(INSTALLED)
 	$(BIN)/python -m tests.tables.replay

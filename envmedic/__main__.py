@@ -69,8 +69,9 @@ def _show_version(*, tables: bool) -> int:
     """What argparse would show: this alone needs no part of it. With `tables` also the days of the tables."""
     print(f"envmedic {__version__}")  # noqa: T201
     if tables:
-        from envmedic.compat.tables import written
+        from envmedic.compat.tables import chosen, version, written
 
+        print(f"compatibility tables {version()}, {chosen().origin}")  # noqa: T201
         for name, day in written().items():
             print(f"compatibility table {name}: of {day}")  # noqa: T201
     return 0

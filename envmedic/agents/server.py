@@ -22,8 +22,9 @@ from pydantic import BaseModel, Field
 
 from envmedic import __version__, api
 from envmedic.agents import answers, guidance
-from envmedic.api import compatibility, guarding
+from envmedic.api import guarding
 from envmedic.api.context.settings import Settings
+from envmedic.api.knowledge import compatibility
 from envmedic.errors import EnvmedicError
 from envmedic.model.events import Event, EventStream, StageStarted
 from envmedic.model.plan import Plan

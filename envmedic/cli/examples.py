@@ -77,6 +77,20 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("prune --keep 1 --yes", "all but the nearest one, without being asked"),
         ("prune --older-than 30d --max-size 20GB", "by age, and by what they take alone"),
     ),
+    "data": (
+        ("data status", "the compatibility tables in use, and how old they are"),
+        ("data update", "newer ones, from your indexes"),
+        ("data pin", "these, until you say otherwise"),
+    ),
+    "data status": (("data status", "which tables are in use, and which files are not"),),
+    "data update": (
+        ("data update", "the newest envmedic-data on your indexes"),
+        ("data update ./envmedic_data-2026.11.25-py3-none-any.whl", "a wheel that you brought along"),
+    ),
+    "data pin": (
+        ("data pin 2026.11.25", "this version, whichever newer one comes"),
+        ("data pin --off", "the newest one again"),
+    ),
     "playbooks": (
         ("playbooks list", "those found: shipped and your own"),
         ("playbooks show nms-cuda", "one, as its file has it"),

@@ -58,6 +58,7 @@ _HOMES = {
     "playbooks": "playbooks",
     "explain": "knowledge",
     "check": "knowledge",
+    "data": "data",
     "guard": "guard",
     "create": "create",
     "lock": "lock",

@@ -62,6 +62,9 @@ def build_parser() -> Parser:
     )
     _command(commands, "explain", "a fault or a playbook in plain words", _explain, target=False)
     _command(commands, "check", "would this requirement work here, and what would it change; changes nothing", _check)
+    _command(
+        commands, "data", "the compatibility tables: which are in use, newer ones, or one version", _data, bare=True
+    )
     _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing", _guard)
     _command(commands, "create", "make an environment from a lock, and verify it", _create, target=False)
     _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing", _lock)
@@ -387,7 +390,8 @@ def _prune(parser: Parser) -> None:
     parser.option("-y", "--yes", action="store_true", help="do not ask")
 
 
-def _playbooks(parser: Parser) -> None:
+def _verbs(parser: Parser) -> Callable[[str, str], Parser]:
+    """Return what adds a verb, with its meaning, to a command."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
 
     def verb(name: str, meaning: str) -> Parser:
@@ -395,6 +399,27 @@ def _playbooks(parser: Parser) -> None:
         _output(found)
         return found
 
+    return verb
+
+
+def _data(parser: Parser) -> None:
+    verb = _verbs(parser)
+    verb("status", "the tables in use, how old they are, and data files that are not used; asks nobody")
+    update = verb("update", "fetch newer tables: the wheel envmedic-data from your indexes, or a file")
+    update.add_argument("source", nargs="?", metavar="FILE", help="a wheel of envmedic-data, or a data file")
+    update.option("--sha256", metavar="HEX", help="the file must have this SHA-256")
+    pinned = verb("pin", "keep the tables at one version, which a newer one does not replace")
+    pinned.add_argument("version", nargs="?", metavar="VERSION", help="such as 2026.11.4 (default: the one in use)")
+    pinned.add_argument("--off", action="store_true", help="no version is pinned any longer: the newest one counts")
+    for found in (update, pinned):
+        found.option(
+            "--find-links", action="append", default=[], metavar="DIR|URL", help="also look for the wheel here"
+        )
+        found.option("--offline", action="store_true", help="ask no index: what is here and in --find-links only")
+
+
+def _playbooks(parser: Parser) -> None:
+    verb = _verbs(parser)
     verb("list", "the playbooks found")
     verb("show", "one playbook, as its file has it").add_argument("playbook", metavar="ID|FILE")
     verb("validate", "all mistakes of playbook files").add_argument("files", nargs="+", metavar="FILE")

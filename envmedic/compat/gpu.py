@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.compat import tables, versions
-from envmedic.compat.tables import ToolkitRow
+from envmedic.compat.table_rows import ToolkitRow
 
 
 class BuildGpuCode(msgspec.Struct, frozen=True):

@@ -14,15 +14,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from envmedic.compat import versions
-from envmedic.compat.tables import (
-    Companion,
-    DefaultWheel,
-    PythonWheels,
-    Release,
-    Tags,
-    TritonWheels,
-    Variant,
-)
+from envmedic.compat.table_rows import Companion, DefaultWheel, PythonWheels, Release, Tags, TritonWheels, Variant
 from envmedic.model.family import Offered, WheelContents
 
 LISTED = "listing: files of {name} on the default index"

@@ -1,261 +1,55 @@
-"""Compatibility tables as frozen rows, decoded once, on first use.
+"""The compatibility tables in use, decoded once, on first use.
 
-Only the columns that rules read are declared; the files contain more (conda builds, cross checks,
-disagreements between sources). None means that no verified source gave the value.
+They are those of this package, or those of a newer data file that the user fetched (`data_files`), which has the tables
+of `RENEWABLE` alone: what builds are told, and where packages are found, is never taken from there.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from envmedic.compat import data_files
+from envmedic.compat.table_rows import (
+    ArchTables,
+    Companion,
+    CouplingTables,
+    CudaTables,
+    DefaultWheel,
+    ExtensionRow,
+    ExtensionTables,
+    NumpyRelease,
+    PythonWheels,
+    Release,
+    SassRow,
+    ToolkitRow,
+    TorchTables,
+    Variant,
+)
 from envmedic.model.base import Model
 
 T = TypeVar("T")
 _DATA = Path(__file__).with_name("data")
-Tags = dict[str, tuple[str, ...]]
+RENEWABLE: dict[str, type[Any]] = {
+    "torch_releases": TorchTables,
+    "cuda_driver": CudaTables,
+    "gpu_arch": ArchTables,
+    "couplings": CouplingTables,
+}
+"""Tables that a data file may bring: rows of versions, variants and capabilities, each of its own form."""
 
 
-class Release(Model, frozen=True, kw_only=True):
-    """One torch release."""
+class _Meta(Model, frozen=True, kw_only=True):
+    generated: str
 
-    version: str
-    release_date: str | None = None
-    """Day of the first upload (ISO 8601, UTC)."""
-    lts: bool
-    requires_python: str | None
-    torchvision: str
-    """The recommended companion."""
-    torchaudio: str
-    triton: str | None
-    """Requirement of the Linux CUDA wheels."""
-    triton_marker: str | None
-    source: tuple[str, ...]
 
+class _Dated(Model, frozen=True, kw_only=True):
+    """What each shipped table says of itself."""
 
-class PythonWheels(Model, frozen=True, kw_only=True):
-    """Python tags of torch's wheels on the default index, for one platform; ``t``: free-threaded."""
-
-    torch: str
-    platform: str
-    python: tuple[str, ...]
-    source: tuple[str, ...]
-
-
-class DefaultWheel(Model, frozen=True, kw_only=True):
-    """The build of a torch release on the default index, for each platform."""
-
-    torch: str
-    variants: dict[str, str]
-    file_tags: tuple[str, ...]
-    """Of the Linux x86_64 wheel."""
-    source: tuple[str, ...]
-
-
-class Variant(Model, frozen=True, kw_only=True):
-    """One torch release built for one CUDA version, or for the CPU."""
-
-    torch: str
-    variant: str
-    cuda: str | None
-    python: tuple[str, ...] | None
-    platforms: tuple[str, ...] | None
-    arch_linux_x86_64: tuple[str, ...] | None = None
-    arch_linux_aarch64: tuple[str, ...] | None = None
-    ptx_linux_x86_64: bool | None = None
-    default_on: tuple[str, ...]
-    published: bool
-    source: tuple[str, ...]
-
-    def architectures(self, platform: str) -> tuple[str, ...] | None:
-        """Compute capabilities with SASS on `platform`, or None when unknown."""
-        lists = {"linux_x86_64": self.arch_linux_x86_64, "linux_aarch64": self.arch_linux_aarch64}
-        return lists.get(platform)
-
-
-class Companion(Model, frozen=True, kw_only=True):
-    """One release of torchvision or torchaudio."""
-
-    name: str
-    version: str
-    torch: tuple[str, ...]
-    """Torch releases of which it is a companion."""
-    spec: str | None
-    """Torch versions that it accepts."""
-    declared: bool
-    """Whether its own metadata says so."""
-    requires_python: str | None
-    python: Tags
-    """Platform → Python tags of its wheels; ``py3`` fits every Python."""
-    yanked: bool
-    recommended_for: tuple[str, ...]
-    source: tuple[str, ...]
-
-
-class CompanionVariant(Model, frozen=True, kw_only=True):
-    """The CUDA variant of a range of companion releases on the default index."""
-
-    name: str
-    first: str
-    last: str
-    variant: str
-    platform: str
-    source: tuple[str, ...]
-
-
-class TritonWheels(Model, frozen=True, kw_only=True):
-    """One triton release with the Pythons that have a wheel, per platform."""
-
-    version: str
-    python: Tags
-    source: tuple[str, ...]
-
-
-class TorchAbi(Model, frozen=True, kw_only=True):
-    """The binary interfaces of a torch release."""
-
-    torch: str
-    numpy_abi: dict[str, int | str]
-    """By platform: 1 knows NumPy 1 only, 2 knows both."""
-    source: tuple[str, ...]
-
-
-class ChannelBuilds(Model, frozen=True, kw_only=True):
-    """Builds of one torch release in a conda channel: one with its CUDA version, or all of a platform."""
-
-    torch: str
-    channel: str
-    cuda: str | None = None
-    arch_in_binary: tuple[str, ...] = ()
-    """Compute capabilities with machine code, as found in the binary."""
-    builds: tuple[str, ...] | str | None = None
-    """``none``, those of another channel, or why they are not known."""
-    linux_64: tuple[str, ...] | str | None = None
-    """CUDA versions and ``cpu``."""
-    linux_aarch64: tuple[str, ...] | str | None = None
-    source: tuple[str, ...]
-
-
-class TorchTables(Model, frozen=True, kw_only=True):
-    """``torch_releases.json``."""
-
-    releases: tuple[Release, ...]
-    python_wheels: tuple[PythonWheels, ...]
-    default_wheels: tuple[DefaultWheel, ...]
-    variants: tuple[Variant, ...]
-    companions: tuple[Companion, ...]
-    companion_variants: tuple[CompanionVariant, ...]
-    triton: tuple[TritonWheels, ...]
-    conda: tuple[ChannelBuilds, ...]
-    abi: tuple[TorchAbi, ...]
-
-
-class HostCompilers(Model, frozen=True, kw_only=True):
-    """Newest major versions that nvcc accepts, with remarks where updates of the toolkit differ."""
-
-    gcc: str
-    clang: str
-
-
-class ToolkitRow(Model, frozen=True, kw_only=True):
-    """One CUDA toolkit: drivers that run its programs, and capabilities of its compilers."""
-
-    cuda: str
-    driver_linux: str | None = None
-    """Bundled driver, enough for every feature, PTX included."""
-    minor_compatibility_linux: str | None = None
-    """Oldest driver under minor-version compatibility: SASS only."""
-    nvcc_min: str
-    nvcc_max: str
-    nvrtc: tuple[str, ...] | None = None
-    host_compiler_max: HostCompilers | None = None
-    source: tuple[str, ...]
-
-
-class NvrtcClamp(Model, frozen=True, kw_only=True):
-    """NVRTC versions for which torch asks for at most capability `clamp`, as PTX."""
-
-    first: str
-    last: str
-    clamp: str
-    source: tuple[str, ...]
-
-
-class CudaTables(Model, frozen=True, kw_only=True):
-    """``cuda_driver.json``."""
-
-    toolkits: tuple[ToolkitRow, ...]
-    nvrtc_clamps: tuple[NvrtcClamp, ...]
-
-
-class SassRow(Model, frozen=True, kw_only=True):
-    """Devices that run the machine code of one capability."""
-
-    code: str
-    devices_only: tuple[str, ...] | None = None
-    """None: every device of the same major with an equal or higher minor."""
-    exclude: tuple[str, ...]
-    exclude_until_cuda: str | None = None
-    source: tuple[str, ...]
-
-
-class Capability(Model, frozen=True, kw_only=True):
-    """A known compute capability."""
-
-    cc: str
-    arch: str
-    source: tuple[str, ...] | str
-
-
-class ArchTables(Model, frozen=True, kw_only=True):
-    """``gpu_arch.json``."""
-
-    sass_compatibility: tuple[SassRow, ...]
-    capabilities: tuple[Capability, ...]
-
-
-class ExtensionRow(Model, frozen=True, kw_only=True):
-    """A distribution with CUDA code, and whether its binaries fit one torch only."""
-
-    package: str
-    distribution: str
-    compiled_for_torch: bool
-    stable_abi_from: str | None = None
-    gpu_build: dict[str, str] | None = None
-    """What its build is told besides FORCE_CUDA to compile the GPU code that it always has; None where it need not."""
-    source: tuple[str, ...]
-
-
-class NumpyRelease(Model, frozen=True, kw_only=True):
-    """The last release of a NumPy series, and the Pythons that it has wheels for."""
-
-    numpy: str
-    abi: int
-    wheels_min: str
-    wheels_max: str
-    source: str
-
-
-class ExtensionTables(Model, frozen=True, kw_only=True):
-    """``extensions.json``."""
-
-    packages: tuple[ExtensionRow, ...]
-    numpy: tuple[NumpyRelease, ...]
-
-
-class _Head(Model, frozen=True, kw_only=True):
-    """What each data file says of itself."""
-
-    meta: dict[str, object]
-
-
-def written() -> dict[str, str]:
-    """Return the day (ISO 8601) on which each table was written, by the name of its file without the ending."""
-    files = sorted(_DATA.glob("*.json"))
-    return {path.stem: str(_decode(path.name, _Head).meta["generated"]) for path in files}
+    meta: _Meta
 
 
 def read_data_file(name: str) -> bytes:
@@ -263,33 +57,72 @@ def read_data_file(name: str) -> bytes:
     return (_DATA / name).read_bytes()
 
 
-def _decode(name: str, kind: type[T]) -> T:
+def shipped_days() -> dict[str, str]:
+    """Return the day (ISO 8601) of each shipped table, by the name of its file without the ending."""
+    files = sorted(_DATA.glob("*.json"))
+    return {path.stem: msgspec.json.decode(path.read_bytes(), type=_Dated).meta.generated for path in files}
+
+
+def shipped_version() -> str:
+    """Return the version of the shipped tables, which is the day of the newest one."""
+    return data_files.version_of(max(shipped_days().values()))
+
+
+@lru_cache(maxsize=1)
+def chosen() -> data_files.Chosen:
+    """Return the data file in use: the newest one, or the pinned one; its `found` is None for the shipped tables."""
+    return data_files.choose(RENEWABLE, shipped_version)
+
+
+def forget() -> None:
+    """Let the tables be chosen and read anew, after a data file was written."""
+    for value in tuple(globals().values()):
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
+
+
+def written() -> dict[str, str]:
+    """Return the day (ISO 8601) on which each table in use was written."""
+    found = chosen().found
+    return {**shipped_days(), **(found.days if found is not None else {})}
+
+
+def version() -> str:
+    """Return the version of the tables in use."""
+    found = chosen().found
+    return found.version if found is not None else shipped_version()
+
+
+def _table(name: str, kind: type[T]) -> T:
+    found = chosen().found
+    if found is not None and (table := found.tables.get(name)) is not None:
+        return cast("T", table)
     # a wrong type in the data fails here, with its path, and not later in a rule
-    return msgspec.json.decode(read_data_file(name), type=kind)
+    return msgspec.json.decode(read_data_file(f"{name}.json"), type=kind)
 
 
 @lru_cache(maxsize=1)
 def torch_tables() -> TorchTables:
     """Releases, variants and companions."""
-    return _decode("torch_releases.json", TorchTables)
+    return _table("torch_releases", TorchTables)
 
 
 @lru_cache(maxsize=1)
 def cuda_tables() -> CudaTables:
     """Toolkits and the drivers that run them."""
-    return _decode("cuda_driver.json", CudaTables)
+    return _table("cuda_driver", CudaTables)
 
 
 @lru_cache(maxsize=1)
 def arch_tables() -> ArchTables:
     """Compute capabilities and which code runs on which."""
-    return _decode("gpu_arch.json", ArchTables)
+    return _table("gpu_arch", ArchTables)
 
 
 @lru_cache(maxsize=1)
 def extension_tables() -> ExtensionTables:
     """Distributions with CUDA code."""
-    return _decode("extensions.json", ExtensionTables)
+    return _table("extensions", ExtensionTables)
 
 
 @lru_cache(maxsize=1)
@@ -307,9 +140,15 @@ def numpy_generations() -> dict[str, int]:
     return {torch: generation for torch, generation in found if isinstance(generation, int)}
 
 
+@lru_cache(maxsize=1)
+def coupling_tables() -> CouplingTables:
+    """Releases of what is bound to torch, and of NumPy."""
+    return _table("couplings", CouplingTables)
+
+
 def numpy_releases() -> tuple[NumpyRelease, ...]:
     """The last release of each NumPy series, oldest first."""
-    return extension_tables().numpy
+    return coupling_tables().numpy
 
 
 @lru_cache(maxsize=1)

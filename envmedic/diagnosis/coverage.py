@@ -49,6 +49,6 @@ def _newer_than_the_tables(environment: Environment) -> tuple[str, ...]:
         version = versions.version(item.version) if item.name == "torch" else None
         if version is not None and version.release > versions.parsed(newest).release:
             day = tables.written()["torch_releases"]
-            known = f"the tables are of {day} and end with {newest}; a newer envmedic may know it"
+            known = f"the tables are of {day} and end with {newest}; newer ones come by `envmedic data update`"
             return (f"whether driver, GPUs and companions go with torch {item.version}: {known}",)
     return ()

@@ -652,6 +652,8 @@ class Facts(Model, frozen=True, kw_only=True):
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
     tables: dict[str, str] = {}
     """The day (ISO 8601) on which each compatibility table was written that the facts are judged by."""
+    data: str = ""
+    """The version of these tables."""
 
     def variables(self) -> dict[str, Variable]:
         """The variables by name, as in an activated shell: the environment's own replace the host's."""

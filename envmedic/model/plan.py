@@ -334,6 +334,8 @@ class Plan(Model, frozen=True, kw_only=True):
     """SHA-256 of everything else in it, which ``apply`` checks."""
     envmedic: str
     """Version that made it."""
+    data: str = ""
+    """Version of the compatibility tables that it was made by."""
     created: str
     """RFC 3339, UTC."""
     prefix: str

@@ -125,6 +125,7 @@ def build(
     return named(
         Plan(
             envmedic=__version__,
+            data=facts.data,
             created=now,
             prefix=environment.prefix,
             real_prefix=environment.real_prefix,

@@ -212,13 +212,14 @@ def test_a_users_own_playbook_is_found(shared: Case, reader: Shell, tmp_path: Pa
 
 def test_the_age_of_each_table_is_told(reader: Shell) -> None:
     days = tables.written()
-    assert set(days) == {"conda_packages", "cuda_driver", "extensions", "gpu_arch", "torch_releases"}
+    assert set(days) == {"conda_packages", "couplings", "cuda_driver", "extensions", "gpu_arch", "torch_releases"}
     assert all(dt.date.fromisoformat(day) > dt.date(2026, 1, 1) for day in days.values())
     assert reader.envmedic("facts", "--host-only", "--json").document["tables"] == days
     assert "torch releases  of " + days["torch_releases"] in reader.envmedic("facts", "--host-only").out
     shown = reader.envmedic("--version", "-v").out.splitlines()
     assert shown == [
         f"envmedic {__version__}",
+        f"compatibility tables {tables.version()}, shipped",
         *(f"compatibility table {name}: of {day}" for name, day in days.items()),
     ]
     assert reader.envmedic("--version").out.splitlines() == shown[:1]

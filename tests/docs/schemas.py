@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from envmedic.model import checks, conda, events, facts, findings, lock, pins, plan, playbook, program, record
-from envmedic.model.answers import compatibility, environments, explanation, guard, playbook_trial
+from envmedic.model.answers import compatibility, data, environments, explanation, guard, playbook_trial
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
 
@@ -28,6 +28,7 @@ MODULES: tuple[ModuleType, ...] = (
     checks,
     compatibility,
     conda,
+    data,
     environments,
     events,
     explanation,
@@ -56,6 +57,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "facts": facts.Facts,
     "envs": environments.Environments,
     "check": compatibility.Compatibility,
+    "data": data.Data,
     "guard": guard.Guard,
     "lock": lock.Lock,
     "explain": explanation.Explanation,

@@ -17,7 +17,7 @@ from envmedic.errors import EnvmedicError
 from envmedic.installers.index import configuration
 from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.wheels.remote_metadata import NoRanges
-from tests.tables import documents, making, record
+from tests.tables import documents, making, record, wheel
 from tests.tables.record import Counted, Record, Spent
 
 TABLES = Path(compat.__file__).with_name("data")
@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for name, content in made.items():
         _write(options.tables / name, content)
+    if options.wheel is not None:
+        sys.stdout.write(f"{wheel.build(wheel.document(made, options.number), options.wheel)}\n")
     return 0
 
 
@@ -49,6 +51,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--listing", metavar="NAME=URL", help="record torch's files on another index, which the tables then call NAME"
     )
+    parser.add_argument("--wheel", type=Path, metavar="DIR", help="also build the wheel envmedic-data there")
+    parser.add_argument("--number", type=int, help="of that wheel, where it is not the first one of its day")
     parser.add_argument("--requests", type=int, default=record.REQUESTS, help="ask at most so often (%(default)s)")
     parser.add_argument("--record", type=Path, default=record.RECORD, help=argparse.SUPPRESS)
     parser.add_argument("--documents", type=Path, default=documents.DOCUMENTS, help=argparse.SUPPRESS)

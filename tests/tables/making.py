@@ -10,7 +10,7 @@ import msgspec
 
 from envmedic.compat import published, versions
 from envmedic.compat.published import CompanionRelease, TorchRelease
-from envmedic.compat.tables import (
+from envmedic.compat.table_rows import (
     Capability,
     Companion,
     CompanionVariant,
@@ -28,6 +28,7 @@ from envmedic.compat.tables import (
 )
 from envmedic.errors import InputError
 from envmedic.model.family import Offered
+from tests.tables import couplings
 from tests.tables.documents import Documents, Paired, Row, Span, within
 from tests.tables.record import CANONICAL, Listed, Record, text
 
@@ -70,7 +71,8 @@ def files(record: Record, documents: Documents) -> dict[str, str]:
                 "capabilities": documents.typed(documents.capabilities, Capability),
             }
         ),
-        "extensions.json": text({"meta": head, "packages": packages, "numpy": list(_numpy(record))}),
+        "couplings.json": text({"meta": head, "releases": list(couplings.rows(record)), "numpy": list(_numpy(record))}),
+        "extensions.json": text({"meta": written, "packages": packages}),
         "conda_packages.json": text(
             {
                 "meta": written,

@@ -22,6 +22,8 @@ from envmedic.installers.wheels import torch_wheel
 from envmedic.installers.wheels.torch_wheel import Part
 from envmedic.model.base import Model, from_json
 from envmedic.model.family import Offered, WheelContents
+from tests.tables import coupled
+from tests.tables.coupled import Coupled
 
 RECORD = Path(__file__).with_name("record.json")
 CANONICAL = "default index"
@@ -84,6 +86,8 @@ class Record(Model, frozen=True, kw_only=True):
     """The day (ISO 8601, UTC) on which the projects' pages were asked for."""
     releases: tuple[Listed, ...] = ()
     wheels: tuple[Wheel, ...] = ()
+    coupled: tuple[Coupled, ...] = ()
+    """Releases of what is bound to torch."""
 
     def of(self, project: str) -> tuple[Listed, ...]:
         """The releases of a project on the default index, oldest first."""
@@ -174,6 +178,9 @@ def renewed(record: Record, session: IndexSession, index: str, today: str) -> It
     for file in _unread(record, files):
         wheel = Wheel(sha256=file.sha256 or "", contents=torch_wheel.read(file, session, READ[_project(file)]))
         record = msgspec.structs.replace(record, wheels=tuple(sorted((*record.wheels, wheel), key=_order)))
+        yield record
+    for found in coupled.renewed(record.coupled, session, index):
+        record = msgspec.structs.replace(record, coupled=found)
         yield record
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.compat import tables
+from envmedic.compat import table_rows, tables
 from envmedic.installers.wheels import torch_wheel
 from envmedic.model.base import from_json
 from tests.support.index import IndexServer, Seen, serve, write_index
@@ -83,10 +83,10 @@ class Place:
         places = ("--record", str(self.record), "--documents", str(self.documents), "--tables", str(self.tables))
         return main([*places, *options])
 
-    def torch(self) -> tables.TorchTables:
+    def torch(self) -> table_rows.TorchTables:
         """The table of torch releases."""
         path = self.tables / "torch_releases.json"
-        return from_json(path.read_bytes(), tables.TorchTables, source=str(path))
+        return from_json(path.read_bytes(), table_rows.TorchTables, source=str(path))
 
     def contents(self) -> dict[str, bytes]:
         """Every file that was written."""

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from envmedic.api.context.settings import Settings
-from envmedic.api.explanation import explain
+from envmedic.api.knowledge.explanation import explain
 from envmedic.api.planning.plan_choice import PlanChoices
 from envmedic.api.playbooks import PlaybookSurvey
 from envmedic.api.repair import Prepared

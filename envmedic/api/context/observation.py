@@ -48,15 +48,21 @@ def observe(settings: Settings, prefix: Path | None, *, meanwhile: Callable[[], 
         if settings.host_file is not None or prefix is None:
             host = host_of(settings)  # first: the file of --host may be wrong
             environment = None if prefix is None else _environment(settings, prefix)
-            return _facts(host, environment)
+            return _facts(settings, host, environment)
         # To observe the host is mostly to wait for the driver's answer.
         with forked.begun(observe_host) as asked:
             environment = _environment(settings, prefix, meanwhile)
-            return _facts(asked.value(), environment)
+            return _facts(settings, asked.value(), environment)
 
 
-def _facts(host: Host, environment: Environment | None) -> Facts:
-    return Facts(envmedic=__version__, host=host, environment=environment, tables=tables.written())
+def _facts(settings: Settings, host: Host, environment: Environment | None) -> Facts:
+    for item in tables.chosen().ignored:
+        if item.damaged:
+            message = f"the data file {item.path} is not used: {item.reason}; see `envmedic data status`"
+            settings.stream.emit(Notice(code="data-ignored", message=message, level="warning"))
+    return Facts(
+        envmedic=__version__, host=host, environment=environment, tables=tables.written(), data=tables.version()
+    )
 
 
 def _environment(settings: Settings, prefix: Path, meanwhile: Callable[[], None] | None = None) -> Environment:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from envmedic.api import compatibility, explanation, playbooks
+from envmedic.api import playbooks
 from envmedic.api.context.settings import Settings
+from envmedic.api.knowledge import compatibility, explanation
 from envmedic.cli.context import prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode

@@ -17,7 +17,7 @@ from envmedic.compat.conda_tables import (
     package_names,
 )
 from envmedic.compat.gpu import BuildGpuCode
-from envmedic.compat.tables import ChannelBuilds, Companion
+from envmedic.compat.table_rows import ChannelBuilds, Companion
 from envmedic.compat.torch_family import candidates, pairs, rules
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed

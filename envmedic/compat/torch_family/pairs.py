@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.compat import tables, versions
-from envmedic.compat.tables import Companion
+from envmedic.compat.table_rows import Companion
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
 from envmedic.compat.torch_family.target import FamilyTarget

@@ -6,7 +6,7 @@ import msgspec
 
 from envmedic.compat import gpu, tables, versions
 from envmedic.compat.gpu import BuildGpuCode
-from envmedic.compat.tables import Variant
+from envmedic.compat.table_rows import Variant
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
 from envmedic.compat.torch_family.target import FamilyTarget
 

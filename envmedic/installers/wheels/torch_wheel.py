@@ -57,20 +57,20 @@ def read(file: Offered, session: IndexSession, parts: Collection[Part] = ("versi
             with path.open("rb") as local:
                 return _contents(file, local, parts)
         size = file.size_bytes or int(session.request("HEAD", file.url).headers["Content-Length"])
-        with io.BufferedReader(_Parts(file.url, size, session), 1 << 16) as remote:
+        with io.BufferedReader(RemoteParts(file.url, size, session), 1 << 16) as remote:
             return _contents(file, remote, parts)
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise wheel_files.broken_wheel(file.filename, str(error)) from error
 
 
-class _Parts(RangeFile):
+class RemoteParts(RangeFile):
     """A remote file of which parts are kept: the end of it, and what `ahead` brought."""
 
-    def __init__(self, url: str, size: int, session: IndexSession) -> None:
+    def __init__(self, url: str, size: int, session: IndexSession, *, tail: int = TAIL) -> None:
         super().__init__(url, size, session)
         self._kept: list[tuple[int, bytes]] = []
         self._size = size
-        self.ahead(max(0, size - TAIL), size)
+        self.ahead(max(0, size - tail), size)
 
     def ahead(self, first: int, last: int) -> None:
         """Bring the bytes from `first` to before `last`, unless they are here."""
@@ -99,7 +99,7 @@ def _contents(file: Offered, source: BinaryIO, parts: Collection[Part]) -> Wheel
         top = metadata[0].partition("-")[0]
         places = {"version": f"{top}/version.py", "builds": f"{top}/cuda/__init__.py", "library": LIBRARY}
         wanted = {places[part] for part in parts} & set(names)
-        if isinstance(source, io.BufferedReader) and isinstance(source.raw, _Parts):
+        if isinstance(source, io.BufferedReader) and isinstance(source.raw, RemoteParts):
             for first, last in _spans(archive, {metadata[0], *wanted}):
                 source.raw.ahead(first, last)
         header = HeaderParser().parsestr(wheel_files.member(archive, metadata[0]).decode("utf-8", "replace"))

@@ -17,7 +17,7 @@ def facts_lines(facts: Facts) -> list[Line]:
         lines += [line(""), line("Environment", "bold"), *_environment(facts.environment), *_project(facts)]
     if facts.tables:
         days = [(name.replace("_", " "), f"of {day}") for name, day in facts.tables.items()]
-        lines += [line(""), line("Compatibility tables", "bold"), *table(days)]
+        lines += [line(""), line(f"Compatibility tables {facts.data}", "bold"), *table(days)]
     return lines
 
 

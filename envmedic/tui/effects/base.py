@@ -264,7 +264,7 @@ class Effects:
         """The page on a fault or a playbook."""
 
         def work(settings: Settings, _job: BackgroundJob[Explanation]) -> Explanation:
-            from envmedic.api import explanation
+            from envmedic.api.knowledge import explanation
 
             return explanation.explain(settings, topic)
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envmedic.api import explanation, playbooks
+from envmedic.api import playbooks
+from envmedic.api.knowledge import explanation
 from envmedic.errors import EnvmedicError, InputError
 from envmedic.model.answers.explanation import Explanation
 from envmedic.proc.commands import run_in_terminal

@@ -1,0 +1,1 @@
+"""Use cases that answer from what envmedic knows, and renew it."""
