@@ -135,25 +135,22 @@ class InstallerError(EnvmedicError):
 REPAIR_PACKAGES = {
     "conda_lock": "conda-lock",
     "rattler": "py-rattler",
-    "requests": "requests",
     "rich": "textual",
     "textual": "textual",
-    "tomlkit": "tomlkit",
-    "urllib3": "requests",
     "uv": "uv",
 }
 """Modules of the extra ``repair`` by the package that brings them."""
 
 
 class RepairPackageMissing(InstallerError):
-    """A package of the extra `repair` is not installed; facts, diagnoses, explanations and runs do without."""
+    """A package of the extra `repair` is not installed; with a uv on PATH only conda and the terminal UI need one."""
 
     code = "repair-package-missing"
 
     def __init__(self, package: str, *, environment: str = UNCHANGED) -> None:
         super().__init__(
             f"{package} is not installed beside envmedic",
-            cause="Plans, repairs, locks and the terminal UI need the packages of the extra `repair`",
+            cause="The extra `repair` has it: uv, and what conda environments, conda-lock.yml and the terminal UI need",
             hint="Install them: pip install 'envmedic[repair]', or: uv tool install 'envmedic[repair]'",
             environment=environment,
         )

@@ -6,7 +6,7 @@ a major version. Each takes the prefix of an environment; none prints, asks or e
 what goes wrong in a transaction is in its record (`Record.failure`), and `Record.environment` says what became of the
 environment. `events` is called with each event, in the thread that calls the function.
 
-Plans, repairs and snapshots need the extra ``repair``; a diagnosis does not.
+Plans and repairs need uv, on PATH or by the extra ``repair``; those of conda environments need the extra.
 """
 
 from __future__ import annotations

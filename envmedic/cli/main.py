@@ -17,7 +17,9 @@ from envmedic.errors import (
     EnvmedicError,
     ExitCode,
     InputError,
+    InternalError,
     Interrupted,
+    RepairPackageMissing,
     damaged_byte_code,
     exhausted,
     missing_package,
@@ -97,14 +99,13 @@ def main(argv: Sequence[str] | None = None, *, ui: Ui | None = None) -> int:  # 
             ended = _run(args, output)
         return ended  # noqa: TRY300  # no else: what is imported here is part of the command
     except EnvmedicError as error:
-        (output or _bare_output(json=json)).error(error)
-        return int(error.exit_code)
+        return _told(_gone_on(error, given, output), output or _bare_output(json=json))
     except KeyboardInterrupt:
         (output or _bare_output(json=json)).error(Interrupted("Interrupted"))
         return int(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the one boundary: a bug is reported with its traceback
         spare.close()
-        return _unexpected(error, output or _bare_output(json=json))
+        return _told(_gone_on(_known(error, output), given, output), output or _bare_output(json=json))
 
 
 def parse(given: Sequence[str]) -> argparse.Namespace:
@@ -141,22 +142,44 @@ def _handed_over(args: argparse.Namespace, given: Sequence[str] | None) -> int |
     return as_owner.hand_over(args, given)
 
 
-def _unexpected(error: Exception, output: CommandOutput) -> int:
+def _known(error: Exception, output: CommandOutput | None) -> EnvmedicError:
     from envmedic.render.documents.errors import bug
 
-    environment = UNCHANGED if output.stream.transaction is None else RECOVERABLE
+    environment = RECOVERABLE if _begun(output) else UNCHANGED
     # `bug` comes last: a full disk or a missing package raises an ordinary exception too.
-    known = (
+    return (
         exhausted(error, environment=environment)
         or missing_package(error, environment=environment)
         or damaged_byte_code(error, environment=environment)
         or storage(error, environment=environment)
         or bug(error, environment=environment)
     )
-    from envmedic.cli import bugs
 
-    output.error(known if output.json else bugs.kept(known))
-    return int(known.exit_code)
+
+def _begun(output: CommandOutput | None) -> bool:
+    return output is not None and output.stream.transaction is not None
+
+
+def _gone_on(error: EnvmedicError, given: Sequence[str], output: CommandOutput | None) -> EnvmedicError:
+    """Where only the extra `repair` is missing, and the user agrees, this does not return; else the error to tell."""
+    if not isinstance(error, RepairPackageMissing) or _begun(output):
+        return error
+    from envmedic.cli import own_place
+
+    try:
+        own_place.go_on(given)
+    except EnvmedicError as failed:
+        return failed
+    return error
+
+
+def _told(error: EnvmedicError, output: CommandOutput) -> int:
+    if isinstance(error, InternalError) and not output.json:
+        from envmedic.cli import bugs
+
+        error = bugs.kept(error)
+    output.error(error)
+    return int(error.exit_code)
 
 
 def _complete(words: Sequence[str]) -> int:

@@ -6,12 +6,12 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import util
 from pathlib import Path
 
 from msgspec.structs import replace
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from envmedic.errors import InstallerError, RepairPackageMissing
 from envmedic.installers import removal
@@ -25,6 +25,8 @@ from envmedic.proc import ask
 
 Argv = tuple[str, ...]
 _HELP_S = 60.0
+_OLDEST = Version("0.9.9")
+"""The first with ``--excludes`` of ``uv pip compile``; `pyproject.toml` asks for the same."""
 
 _LEFT_ALONE = (
     *("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_CUDA_DRIVER_VERSION"),
@@ -46,7 +48,19 @@ def find_uv() -> str:
     if found is None:
         raise RepairPackageMissing("uv")
     # PATH may hold relative directories, and steps run in another working directory.
-    return str(Path(found).absolute())
+    return _recent(str(Path(found).absolute()))
+
+
+@cache
+def _recent(uv: str) -> str:
+    """Return `uv` if that one has every option that is used. Raises `InstallerError`."""
+    told = ask((uv, "--version"), timeout_s=_HELP_S).stdout.split()
+    if len(told) > 1 and Version(told[1]) < _OLDEST:
+        raise InstallerError(
+            f"{uv} is uv {told[1]}, and envmedic needs {_OLDEST} or newer",
+            hint="Update it with `uv self update` or by the way it was installed, or: pip install 'envmedic[repair]'",
+        )
+    return uv
 
 
 @cache
@@ -63,11 +77,8 @@ def pip_help(verb: str) -> str:
 
 
 def require_repair_packages() -> None:
-    """Raise RepairPackageMissing where a package is absent that every repair needs: uv, or requests."""
+    """Raise RepairPackageMissing where uv is absent, which every repair needs."""
     find_uv()
-    # find_spec does not import it: requests is loaded where a download starts.
-    if util.find_spec("requests") is None:
-        raise RepairPackageMissing("requests")
 
 
 class UvInstaller:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
-from envmedic.api.context.wiring import installer_of
+from envmedic.api.context.wiring import installer_of, require_repair_packages
 from envmedic.errors import InstallerError, NetworkError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.model.answers.compatibility import Compatibility
@@ -23,6 +23,7 @@ def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Comp
     state = whatif.parse_requests(observe(settings, prefix), requirements)
     if not state.pending:
         return whatif.answer(state, whatif.ResolvedWay(None, None), ())
+    require_repair_packages()  # not a reason against one of the ways
     possible, considered = whatif.ways(state)
     return whatif.answer(state, _first(settings, state, possible), considered)
 

@@ -58,7 +58,7 @@ def parse(content: bytes, file: str, *, shipped_as: str | None = None) -> Playbo
 def _validated(content: bytes, shipped_as: str | None) -> tuple[Playbook | None, list[PlaybookMistake]]:
     if len(content) > SIZE_LIMIT_BYTES:
         return None, [PlaybookMistake(START, (), f"larger than {SIZE_LIMIT_BYTES} bytes, which no playbook is")]
-    # these load ruamel.yaml and jsonschema, which a cached playbook does not need
+    # this loads ruamel.yaml, which a cached playbook does not need
     from envmedic.playbook.schema.semantics import semantic_mistakes
 
     document, mistakes = read_document(content)
