@@ -113,6 +113,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "check": (
         ("check flash-attn 'torch>=2.7'", "would they work here together, and what would they change"),
         ("check --host node.json vllm", "the same for another machine"),
+        ("check -r uv.lock --gpu sm_120 --driver 570", "would this lock work there"),
     ),
     "guard": (
         ("guard 'pip install -U transformers'", "would it undo a repair or break something"),

@@ -252,6 +252,15 @@ def at_least(lowest: int) -> Callable[[str], int]:
     return convert
 
 
+def compute_capability(text: str) -> str:
+    """A compute capability as ``12.0``, also written ``sm_120`` or ``120``, with the ``a`` or ``f`` of some code lists."""
+    digits = text.lower().removeprefix("sm_").removeprefix("compute_").rstrip("af")
+    major, _, minor = digits.partition(".") if "." in digits else (digits[:-1], "", digits[-1:])
+    if not (major.isdecimal() and minor.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no compute capability such as sm_90, sm_120 or 12.0")
+    return f"{int(major)}.{int(minor)}"
+
+
 def age(text: str) -> float:
     """A length of time, as ``30d``, in seconds."""
     return _measured(text, _TIMES, "a length of time such as 12h, 30d or 8w")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from envmedic import __version__
-from envmedic.cli.options import Parser, age, at_least, installer, seconds, sentence, size
+from envmedic.cli.options import Parser, age, at_least, compute_capability, installer, seconds, sentence, size
 from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
 
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
@@ -434,8 +434,29 @@ def _explain(parser: Parser) -> None:
 
 
 def _check(parser: Parser) -> None:
-    parser.add_argument("requirements", nargs="+", metavar="REQ", help="such as flash-attn or 'torch>=2.7'")
+    parser.add_argument("requirements", nargs="*", metavar="REQ", help="such as flash-attn or 'torch>=2.7'")
     _host(parser)
+    group = parser.add_argument_group("what a file names, for a machine that is described; no environment is looked at")
+    group.add_argument(
+        "-r",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="requirements.txt, uv.lock, pylock.toml, conda-lock.yml or environment.yml; can be repeated. With it, "
+        "--python takes a version, such as 3.12",
+    )
+    parser.option(
+        "--gpu",
+        group=group,
+        action="append",
+        type=compute_capability,
+        default=[],
+        metavar="sm_120",
+        help="compute capability of a GPU there, also as 12.0 (default: the GPUs here); can be repeated",
+    )
+    parser.option("--driver", group=group, metavar="VERSION", help="NVIDIA driver there, such as 570 or 570.86.10")
+    parser.option("--sarif", group=group, metavar="FILE", help="also write the misfits there, for code scanning")
     _sources(parser)
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")
 

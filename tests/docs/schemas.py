@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from envmedic.model import checks, conda, events, facts, findings, lock, pins, plan, playbook, program, record
-from envmedic.model.answers import compatibility, data, environments, explanation, guard, playbook_trial
+from envmedic.model.answers import compatibility, data, environments, explanation, fit, guard, playbook_trial
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
 
@@ -34,6 +34,7 @@ MODULES: tuple[ModuleType, ...] = (
     explanation,
     facts,
     findings,
+    fit,
     guard,
     library,
     lock,
@@ -58,6 +59,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "envs": environments.Environments,
     "check": compatibility.Compatibility,
     "data": data.Data,
+    "fits": fit.Fits,
     "guard": guard.Guard,
     "lock": lock.Lock,
     "explain": explanation.Explanation,

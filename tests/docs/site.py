@@ -24,6 +24,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "offline.md",
             "clusters.md",
             "containers.md",
+            "ci.md",
             "agents.md",
             "library.md",
         ),

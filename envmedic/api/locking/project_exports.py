@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -23,10 +25,19 @@ def read_lock(path: Path) -> Lock:
 
     Raises InputError where it is none that can be read or exported, RepairPackageMissing without uv.
     """
-    if reading.project_tool(path) != "uv":
+    # of another name, `read` says what to do: uv looks for that one
+    if reading.project_tool(path) != "uv" or path.name != "uv.lock":
         return reading.read(path)
-    if path.name != "uv.lock":
-        return reading.read(path)  # which says what to do: uv looks for that name
+    with exported(path) as output:
+        return msgspec.structs.replace(reading.read(output), path=str(path))
+
+
+@contextmanager
+def exported(path: Path) -> Iterator[Path]:
+    """Export the ``uv.lock`` at `path` as a pylock document, which is there within the context.
+
+    Raises InputError where uv cannot export it, RepairPackageMissing without uv.
+    """
     folder = path.resolve().parent
     with tempfile.TemporaryDirectory(prefix="envmedic-export-") as name:
         output = Path(name) / "pylock.toml"
@@ -40,4 +51,4 @@ def read_lock(path: Path) -> Lock:
                 cause=result.stderr.strip().rpartition("\n")[2] or None,
                 hint=f"Export it yourself, and give that: {shlex.join(['uv', *argv[1:5], '-o', 'pylock.toml'])}",
             )
-        return msgspec.structs.replace(reading.read(output), path=str(path))
+        yield output

@@ -12,7 +12,7 @@ from typing import Final
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from envmedic import toml
+from envmedic import proc, toml
 from envmedic.errors import NoSolution
 from envmedic.installers.index import configuration
 from envmedic.installers.resolution import uv_options
@@ -154,3 +154,30 @@ def needed_by_others(environment: Environment) -> frozenset[str]:
     texts = (text for item in environment.distributions for text in item.requires if "extra ==" not in text)
     found = (re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", text) for text in texts)
     return frozenset(canonicalize_name(match[0]) for match in found if match is not None)
+
+
+def of_file(uv: str, file: Path, *, python: str, machine: str, request: ResolveRequest) -> str:
+    """Return the pylock document of what the requirements in `file` come to for ``major.minor`` on Linux.
+
+    Raises NoSolution, NetworkError or InstallerError.
+    """
+    asked = uv_options.translate(configuration.read(None), request)
+    with tempfile.TemporaryDirectory(prefix="envmedic-fit-") as folder:
+        output = Path(folder) / "pylock.toml"
+        argv = [
+            uv,
+            "pip",
+            "compile",
+            "--format=pylock.toml",
+            "--no-header",
+            "--color=never",
+            "--no-progress",
+            "--quiet",
+        ]
+        argv += [f"--python-version={python}", f"--python-platform={machine}-manylinux_2_{_GLIBC}"]
+        result = proc.run(
+            [*argv, *asked.arguments, "-o", str(output), str(file)], env=asked.environment, timeout_s=TIMEOUT_S
+        )
+        if result.returncode != 0:
+            raise error_from(result, (f"-r {file}",))
+        return output.read_text(encoding="utf-8")
