@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from envmedic.engine.generations.generations import history, prune
 from envmedic.engine.generations.tree_cost import held_alone
 from envmedic.engine.store import marker
 from envmedic.engine.store.swap import Point, no_point
-from envmedic.errors import EnvironmentBusy, InputError, PreflightError
+from envmedic.errors import EnvironmentBusy, InputError, PreflightError, RecoveryNeeded
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import KeepLimits, Record
@@ -167,6 +168,18 @@ def test_a_kill_right_after_the_marker_leaves_a_record_that_says_what_it_is(quic
     assert not in_child(lambda: snapshot(quick, point=Crash(0, {"marked"})))
     (record,) = quick.recover()
     assert (record.state, record.outcome, record.after) == ("done", "snapshot", record.before)
+
+
+def test_an_error_after_the_marker_is_left_to_recovery(quick: World) -> None:
+    def fail(name: str) -> None:
+        if name == "marked":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(RecoveryNeeded):
+        snapshot(quick, point=fail)
+    (record,) = quick.recover()
+    assert record.state == "done"
+    assert (quick.store / record.transaction / "env").is_dir()
 
 
 def test_limits_by_count_age_and_size(quick: World) -> None:
