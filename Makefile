@@ -106,7 +106,7 @@ gpu: $(INSTALLED)
 	$(BIN)/python -m tests.gpu --prefix $(GPU_PREFIX) --jobs $(GPU_JOBS)
 
 # What was tried is kept in .faults, and a second run goes on from there.
-FAULTS := turns limits children memory calls clocks network installers filesystems powercut renames sharing state mutations
+FAULTS := turns limits children memory calls clocks network installers filesystems powercut renames additions sharing state mutations
 faults: $(INSTALLED)
 	@mkdir -p .faults
 	$(BIN)/python -m tests.faults --part sigkill --resume .faults/sigkill

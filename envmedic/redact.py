@@ -56,6 +56,8 @@ _NETRC = re.compile(
     r"(?im)(?P<before>\b(?:login|machine)\s{1,8}\S{1,256}\s{1,8}(?:account\s{1,8}\S{1,256}\s{1,8})?password\s{1,8}"
     r"|^\s{0,64}password[ \t]{1,8}(?=\S{1,4096}\s{0,8}$))\S+"
 )
+_LOGIN = re.compile(r"(?P<before>\blogin\s{1,8})(?P<value>[A-Za-z0-9]{24,256})\b")
+"""A login by command with the key as its word: ``wandb login KEY``."""
 _CURL_LOGIN = re.compile(
     r"(?P<before>(?:\s-u\s{0,3}|--(?:proxy-)?user[\s=]{1,3})['\"]?[^\s:'\"]{1,256}:)(?!\d+\b)[^\s'\"]+"
 )
@@ -143,6 +145,8 @@ def redact_text(text: str) -> str:
         hidden = _HEADER.sub(_after, hidden)
     if "bearer" in lower or "basic" in lower:
         hidden = _SCHEME.sub(_scheme, hidden)
+    if "login" in lower:
+        hidden = _LOGIN.sub(lambda match: _after(match) if _looks_random(match["value"]) else match[0], hidden)
     if "password" in lower:
         hidden = _NETRC.sub(_after, hidden)
     if " -u" in lower or "user" in lower:

@@ -29,6 +29,7 @@ KEY = "MIIEpAIBAAKCAQEA7bq3xZk0sVn1Yw2hQ9u8T5r4e3w2q1Zm9n8b7v6c5x4Q"
         ("see hf_abcdefghijklmnopqrstuv", "see ***"),
         ("AWS_SECRET_ACCESS_KEY='a b'", "AWS_SECRET_ACCESS_KEY=***"),
         ("login --token abc now", "login --token *** now"),
+        ("wandb login " + "0a1b2c3d" * 5, "wandb login ***"),
         ("Command '['curl', '--token', 'abc']'", "Command '['curl', '--token', ***]'"),
         ("pwd=abc; passphrase: correct", "pwd=***; passphrase: ***"),
         ("password = abc", "password = ***"),

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from envmedic import __version__, planner
+from envmedic import __version__, planner, redact
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.context.wiring import check_runner, engine_ports
@@ -126,7 +126,7 @@ def snapshot(settings: Settings, prefix: Path, text: str, options: ApplyOptions)
             real_prefix=str(target.real),
             environment_digest="",
             purpose="snapshot",
-            text=text,
+            text=redact.redact_text(text),
             playbook=None,
             fault=None,
             host=Host(source="not observed"),

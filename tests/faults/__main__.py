@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from tests.faults import (
+    additions,
     armed,
     children,
     clocks,
@@ -57,6 +58,7 @@ PARTS: dict[str, Callable[..., Iterator[Case]]] = {
     "powercut": powercut.cases,
     "flushes": flushes.cases,
     "renames": renames.cases,
+    "additions": additions.cases,
     "sharing": sharing.cases,
     "state": old_state.cases,
     "mutations": mutations.cases,

@@ -37,6 +37,7 @@ _IMPORTS = "import django, babel, tzdata, lxml.etree"
 _STORE_FILES = {".gitignore", "CACHEDIR.TAG", "locks"}
 _TRANSACTION_FILES = {
     "prefix", "journal.json", "plan.json", "record.json", "events.jsonl", "fingerprint", "fingerprint-live", "env",
+    "project", "project.json",
 }  # fmt: skip
 _HALF_WRITTEN = re.compile(r"\..*\.tmp")
 """A file whose writing SIGKILL cut: the next writing of it replaces it."""

@@ -28,6 +28,7 @@ OUTCOMES = {
     "filesystems": {"old"},
     "powercut": {"whole"},
     "renames": {"old"},
+    "additions": {"new"},
     "sharing": {"new"},
     "state": {"old"},
 }

@@ -202,7 +202,9 @@ def test_scripts_run_in_place_however_the_command_saw_the_clone(
 def test_secrets_in_the_command_line_are_kept_nowhere(place: Place) -> None:
     done = place.run("pip", "install", "--extra-index-url", "https://me:hunter2@127.0.0.1:9/simple", "--timeout", "1",
                      "--retries", "0", "tool-b==1.0", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(place.wheels))  # fmt: skip
-    assert "hunter2" not in done.out + done.err
+    noted = place.run("snapshot", "-m", "before https://me:hunter2@127.0.0.1:9/simple with token=hunter2")
+    assert noted.code == 0, noted.told()
+    assert "hunter2" not in done.out + done.err + noted.out + place.run("history").out
     kept = (path for path in (place.prefix.parent / ".envmedic").rglob("*.json*") if path.is_file())
     assert not [path for path in kept if b"hunter2" in path.read_bytes()]
 
