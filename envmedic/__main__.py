@@ -80,12 +80,22 @@ def _show_version(*, tables: bool) -> int:
 def _command() -> int:
     import argparse
 
-    from envmedic.cli.main import main
-
     vars(argparse)["_"] = (
         str  # it looks for a translation of each word in the file system, and there is none of envmedic
     )
-    return main(ui=_terminal_ui)
+    try:
+        from envmedic.cli.main import main
+
+        return main(ui=_terminal_ui)
+    # Damaged byte code of a module by which `main` reports errors: what Python raises for it depends on the damage.
+    except (EOFError, ValueError, TypeError, ImportError) as error:
+        from envmedic.errors import damaged_byte_code
+
+        found = damaged_byte_code(error)
+        if found is None:
+            raise
+        print(f"error: {found.summary}\n  cause: {found.cause}\n  hint: {found.hint}", file=sys.stderr)  # noqa: T201
+        return int(found.exit_code)
 
 
 def _open_standard_streams() -> None:

@@ -83,3 +83,15 @@ def test_damaged_byte_code_is_named_and_no_bug(damage: Callable[[bytes], bytes],
     error = json.loads(done.stdout)
     assert (done.returncode, error["code"]) == (1, "damaged-byte-code")
     assert str(compiled) in error["summary"]
+
+
+@pytest.mark.parametrize("module", ["cli/main.py", "cli/parser.py", "render/style.py"])
+def test_damaged_byte_code_of_what_reports_errors_is_named_too(module: str, tmp_path: Path) -> None:
+    shutil.copytree(Path(__main__.__file__).parent, tmp_path / "envmedic", ignore=shutil.ignore_patterns("*.pyc"))
+    compiled = Path(py_compile.compile(str(tmp_path / "envmedic" / module), doraise=True) or "")
+    compiled.write_bytes(_cut(compiled.read_bytes()))
+    program = [sys.executable, "-B", "-m", "envmedic", "explain", "nms-cuda"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[0] == f"error: The byte code in {compiled} is damaged"
+    assert "Traceback" not in done.stderr

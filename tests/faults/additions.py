@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.engine.generations.generations import FOUND
 from envmedic.model.base import from_json, to_json
 from envmedic.model.plan import Plan
 from envmedic.planner.identity import named
@@ -79,9 +80,8 @@ class _Operation:
 
     def _go_back(self) -> None:
         room = self.room
-        live = next((item for item in room.generations() if item["live"]), None)
-        if live is not None:
-            done = room.run(*room.command("undo", live["transaction"]))
+        if any(item["live"] for item in room.generations()):
+            done = room.run(*room.command("undo", FOUND))
             assert done.code == 0, done.told()
         assert room.side() == "old", "undo did not bring the old environment back"
         assert self._project() == 0
