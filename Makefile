@@ -83,7 +83,7 @@ test-conda: $(COMPILED)
 # PDM 2.29 does not start with newer releases of these two
 TOOLS := build/project-tools
 $(TOOLS)/.made:
-	$(BIN)/uv venv --quiet $(TOOLS)/poetry && $(BIN)/uv pip install --quiet --python $(TOOLS)/poetry/bin/python 'poetry>=2'
+	$(BIN)/uv venv --quiet $(TOOLS)/poetry && $(BIN)/uv pip install --quiet --python $(TOOLS)/poetry/bin/python 'poetry>=2' poetry-plugin-export
 	$(BIN)/uv venv --quiet $(TOOLS)/pdm && $(BIN)/uv pip install --quiet --python $(TOOLS)/pdm/bin/python 'pdm>=2.20' 'hishel<2' 'unearth<0.19'
 	touch $@
 

@@ -64,12 +64,12 @@ def _recent(uv: str) -> str:
 
 
 @cache
-def pip_help(verb: str) -> str:
-    """The help text of ``uv pip VERB``, which has every option of that release. Raises `InstallerError`."""
-    result = ask((find_uv(), "pip", verb, "--help", "--color=never"), timeout_s=_HELP_S)
+def uv_help(command: str) -> str:
+    """The help text of ``uv COMMAND``, which has every option of that release. Raises `InstallerError`."""
+    result = ask((find_uv(), *command.split(), "--help", "--color=never"), timeout_s=_HELP_S)
     if result.returncode != 0:
         raise InstallerError(
-            f"`uv pip {verb} --help` failed",
+            f"`uv {command} --help` failed",
             cause=result.stderr.strip() or None,
             hint="Install uv beside envmedic: python -m pip install uv",
         )

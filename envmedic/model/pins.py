@@ -116,6 +116,8 @@ class ProjectEdit(Model, frozen=True, kw_only=True):
     folder: str
     command: tuple[str, ...]
     """What the tool was asked; in the folder it would do the same."""
+    more: tuple[tuple[str, ...], ...] = ()
+    """What it was asked after that, where several groups or members of a workspace ask for what was repaired."""
     files: tuple[EditedFile, ...]
 
 

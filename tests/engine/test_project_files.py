@@ -53,6 +53,20 @@ def test_by_renames_too(owned: World) -> None:
     assert (manifest.stat().st_mtime_ns, manifest.stat().st_mode) == (was.st_mtime_ns, was.st_mode)
 
 
+@pytest.mark.parametrize("point", ["project-prepared", "project-file"])
+def test_the_manifest_of_a_member_of_a_workspace_goes_along(quick: World, point: str) -> None:
+    quick.project_edit = project_around(quick.prefix, "members/till/")
+    files = [quick.prefix.parent / item.name for item in quick.project_edit.files]
+    before = [path.read_bytes() for path in files]
+    assert not in_child(lambda: quick.apply(point=Crash(0, {point})))
+    quick.recover()
+    changed = [path.read_bytes() != was for path, was in zip(files, before, strict=True)]
+    assert changed == [point == "project-file"] * 2
+    if point == "project-file":
+        assert quick.undo().project == "restored"
+    assert [path.read_bytes() for path in files] == before
+
+
 def test_a_file_edited_before_the_exchange_ends_the_repair(owned: World) -> None:
     lock = owned.prefix.parent / "uv.lock"
 

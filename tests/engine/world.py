@@ -263,12 +263,14 @@ class World:
         return next(item.version for item in distributions(self.prefix) if item.name == "fam")
 
 
-def project_around(prefix: Path) -> ProjectEdit:
-    """Write manifest and lock beside an environment; returns what is to become of them."""
+def project_around(prefix: Path, member: str = "") -> ProjectEdit:
+    """Write manifest and lock beside an environment, the manifest below `member`; returns what is to become of them."""
     files = []
-    for name, sides in PROJECT.items():
+    for base, sides in PROJECT.items():
+        name = f"{member}{base}" if base == "pyproject.toml" else base
         path = prefix.parent / name
         if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(sides[0])
             path.chmod(0o640)
         digests = [hashlib.sha256(content).hexdigest() for content in sides]

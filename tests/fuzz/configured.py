@@ -8,7 +8,7 @@ from envmedic.errors import EnvmedicError
 from envmedic.installers.conda.configuration import configuration as conda_configuration
 from envmedic.installers.index import configuration
 from envmedic.installers.resolution import requirement_files, uv_options
-from envmedic.installers.uv import pip_help
+from envmedic.installers.uv import uv_help
 from envmedic.locks import reading
 from envmedic.model.base import from_json, to_json
 from envmedic.model.lock import Lock
@@ -185,13 +185,13 @@ def _requirement_files(scratch: Path) -> Reader:
 def _commands() -> list[bytes]:
     """The samples; uv is asked for its options here, since a reader under test starts nothing."""
     for verb in ("install", "uninstall", "sync", "compile"):
-        pip_help(verb)
+        uv_help(f"pip {verb}")
     return list(COMMANDS)
 
 
 def _command(_: Path) -> Reader:
     def read(data: bytes) -> object:
-        found = command_words.read_command(command_words.split(data.decode("utf-8", "replace")), pip_help)
+        found = command_words.read_command(command_words.split(data.decode("utf-8", "replace")), uv_help)
         return to_json(found.command)
 
     return read

@@ -149,3 +149,16 @@ def test_without_a_conda_outside_of_the_environment_there_is_no_answer(healthy: 
     for conda in ("/nowhere/conda", str(healthy.prefix / "bin" / "conda")):
         done = healthy.envmedic("guard", "--json", "-p", str(healthy.prefix), "conda install numpy", CONDA_EXE=conda)
         assert (done.code, done.document["verdict"]) == (1, "unanswered"), done.told()
+
+
+def test_files_and_other_environments_are_foreseen(healthy: CondaCase, tmp_path: Path) -> None:
+    (tmp_path / "specs.txt").write_text("# ours\npytorch=2.5\n", encoding="utf-8")
+    by_file = asked(healthy, f"conda install --file {tmp_path}/specs.txt").document["changes"]
+    assert by_file == asked(healthy, "conda install pytorch=2.5").document["changes"] != []
+    (tmp_path / "environment.yml").write_text("name: env\ndependencies:\n  - pytorch=2.5\n", encoding="utf-8")
+    assert asked(healthy, f"conda env update -f {tmp_path}/environment.yml").document["changes"] == by_file
+    pruned = asked(healthy, f"conda env update -f {tmp_path}/environment.yml --prune").document
+    assert any("--prune" in note for note in [pruned["summary"], *pruned["notes"]])
+    assert asked(healthy, "conda create -n other python").code == 0
+    removed = asked(healthy, f"conda env remove -p {healthy.prefix}")
+    assert (removed.code, removed.document["harms"][0]["kind"]) == (1, "environment"), removed.told()

@@ -120,7 +120,6 @@ def test_no_option_of_the_command_lets_the_dry_run_build(world: World, command: 
     ("command", "option"),
     [
         ("pip install --frobnicate alpha", "--frobnicate"),
-        ("pip install --user alpha", "--user"),
         ("pip install --target x alpha", "--target"),
         ("uv pip install --frobnicate alpha", "--frobnicate"),
         ("uv pip install --directory x alpha", "--directory"),

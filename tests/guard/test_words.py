@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from envmedic.errors import InputError
-from envmedic.installers.uv import pip_help
-from envmedic.model.answers.guard import CondaCommand, PipCommand
+from envmedic.installers.uv import uv_help
+from envmedic.model.answers.guard import CondaCommand, OtherPlaceCommand, PipCommand, ProjectCommand
 from envmedic.planner.guard import command_words
 
 
 def read(text: str) -> command_words.Read:
-    return command_words.read_command(command_words.split(text), pip_help)
+    return command_words.read_command(command_words.split(text), uv_help)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,6 @@ def test_upgrading_means_more_for_uv_than_for_pip() -> None:
         ("pip install", "nothing to install"),
         ("pip install -r", "needs a value"),
         ("pip install --target x torch", "--target"),
-        ("pip install --user torch", "--user"),
         ("pip install --frobnicate torch", "--frobnicate"),
         ("pip install --pre=1 torch", "takes no value"),
         ("pip install 'two words'", "not a requirement"),
@@ -78,13 +77,17 @@ def test_upgrading_means_more_for_uv_than_for_pip() -> None:
         ("pip install `x`", "more than one"),
         ("pip install torch > log", "more than one"),
         ("pip install 'unclosed", "cannot be read"),
-        ("uv add torch", "uv add"),
-        ("uv sync", "uv sync"),
         ("uv run pip install x", "uv run"),
-        ("poetry add torch", "poetry"),
-        ("sudo pip install x", "sudo"),
+        ("uv run --directory x python", "--directory"),
+        ("uv add --project elsewhere torch", "--project"),
+        ("pip instal torch", "did you mean `pip install`?"),
+        ("uv snyc", "did you mean `uv sync`?"),
+        ("uv pip instal x", "did you mean `uv pip install`?"),
+        ("poetry ad torch", "did you mean `poetry add`?"),
+        ("conda isntall scipy", "did you mean `conda install`?"),
+        ("conda env updat", "did you mean `conda env update`?"),
+        ("hatch env create", "hatch"),
         ("python setup.py install", "-m pip"),
-        ("conda env update -f x.yml", "conda env"),
         ("conda install --revision 3", "--revision"),
         ("conda install", "nothing to install"),
     ],
@@ -108,5 +111,48 @@ def test_conda_and_its_likes_are_read() -> None:
     assert (removed.verb, removed.options) == ("remove", ("--force-remove",))
 
 
+@pytest.mark.parametrize(
+    "text", ["!pip install -q x", "%pip install -q x", "! pip install x", "!python -m pip install x"]
+)
+def test_cells_of_notebooks_are_read(text: str) -> None:
+    found = read(text)
+    assert isinstance(found.command, PipCommand)
+    assert found.command.requirements == ("x",)
+    assert found.notes[0].startswith("In a notebook, restart the kernel afterwards")
+
+
+def test_sudo_runs_another_pip_unless_its_place_is_named() -> None:
+    assert isinstance(read("sudo -H pip install x").command, OtherPlaceCommand)
+    named = read("sudo -u me /env/bin/pip install x")
+    assert isinstance(named.command, PipCommand)
+    assert named.notes == ("Run as root, it leaves files that only root can change or remove",)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "verb", "words"),
+    [
+        ("uv add 'torch>=2.8' --group gpu", "uv", "add", ("torch>=2.8", "--group", "gpu")),
+        ("uv sync --no-dev -q", "uv", "sync", ("--no-dev",)),
+        ("uv run --extra cu126 -- python -m x --group y", "uv", "run", ("--extra=cu126",)),
+        ("poetry add transformers", "poetry", "add", ("transformers",)),
+        ("pdm update --no-lock numpy", "pdm", "update", ("--no-lock", "numpy")),
+        ("pixi add pytorch-gpu", "pixi", "add", ("pytorch-gpu",)),
+    ],
+)
+def test_commands_of_projects_are_read(text: str, tool: str, verb: str, words: tuple[str, ...]) -> None:
+    assert read(text).command == ProjectCommand(tool=tool, verb=verb, words=words)  # type: ignore[arg-type]
+
+
+def test_commands_of_conda_about_files_and_other_environments_are_read() -> None:
+    update = read("conda env update -n own -f x.yml --prune").command
+    assert update == CondaCommand("conda", "install", name="own", environment_file="x.yml", prune=True)
+    assert read("conda install --file r.txt").command == CondaCommand("conda", "install", files=("r.txt",))
+    made = read("conda create -y -n new -c conda-forge python=3.11 --file r.txt").command
+    assert isinstance(made, OtherPlaceCommand)
+    assert made.name == "new"
+    assert isinstance(read("conda env list").command, OtherPlaceCommand)
+
+
 def test_a_requirement_that_a_shell_would_cut_is_told() -> None:
-    assert read("pip install torch>=2.7").notes == ("In a shell, quote 'torch>=2.7': it redirects the output",)
+    told = command_words.notes("pip install torch>=2.7 'numpy<2' \"pillow>9\" x==1")
+    assert told == ("In a shell, quote 'torch>=2.7': it redirects input or output",)

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envmedic.installers.resolution import project_edit
-from envmedic.installers.resolution.project_edit import NoEditError
+from envmedic.installers.projects import project_edit
+from envmedic.installers.projects.project_copy import NoEditError
 from envmedic.model.facts import Distribution, Environment, Interpreter, Origin
 from envmedic.model.pins import Project
 from tests.support.index import write_index
@@ -50,7 +50,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def project(tmp_path: Path, index: str, more: str = "", *, installed: str = "vision 2.0, array 2.0") -> Environment:
     """A locked project, with an environment beside it that is said to hold `installed`."""
     folder = tmp_path / "shop"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     text = MANIFEST.format(index=index, more=more)
     (folder / "pyproject.toml").write_text(text, encoding="utf-8")
     make_venv(folder / ".venv")
@@ -81,7 +81,7 @@ def test_what_the_manifest_asks_for_is_added_and_the_files_stay_as_they_are(tmp_
     environment = project(tmp_path, index)
     before = {path.name: path.read_bytes() for path in (tmp_path / "shop").iterdir() if path.is_file()}
     edit = project_edit.make(environment, ["vision<2"], {"vision": "1.0"}, offline=True)
-    assert edit.command == ("uv", "add", "--no-sync", "vision<2")
+    assert edit.command == ("uv", "add", "vision<2")
     manifest, lock = edit.files
     assert '"vision<2"' in manifest.after
     assert '+    "vision<2",' in manifest.diff
@@ -111,10 +111,49 @@ def test_a_lock_that_would_move_others_is_not_written(tmp_path: Path, index: str
         project_edit.make(environment, ["vision<2"], {"vision": "1.0", "array": "1.0"}, offline=True)
 
 
-def test_a_group_is_named(tmp_path: Path, index: str) -> None:
-    environment = project(tmp_path, index, '[dependency-groups]\nnight = ["tool"]\n')
-    with pytest.raises(NoEditError, match="tool is of the group night: add `--group night`"):
-        project_edit.make(environment, ["tool<2"], {"tool": "1.0"}, offline=True)
+GROUP = '[dependency-groups]\nnight = ["tool==2.0"]\n'
+
+
+def test_what_a_group_asks_for_stays_in_the_group(tmp_path: Path, index: str) -> None:
+    environment = project(tmp_path, index, GROUP)
+    edit = project_edit.make(environment, ["tool<2"], {"tool": "1.0"}, offline=True)
+    assert (edit.command, edit.more) == (("uv", "add", "--group", "night", "tool<2"), ())
+    assert '+    "tool<2",' in edit.files[0].diff
+
+
+def test_several_groups_are_written_before_anything_is_locked(tmp_path: Path, index: str) -> None:
+    more = GROUP + '[project.optional-dependencies]\nfast = ["tool==2.0"]\n'
+    environment = project(tmp_path, index, more)
+    edit = project_edit.make(environment, ["tool==1.0"], {"tool": "1.0"}, offline=True)
+    assert [edit.command, *edit.more] == [
+        ("uv", "add", "--frozen", "--group", "night", "tool==1.0"),
+        ("uv", "add", "--frozen", "--optional", "fast", "tool==1.0"),
+        ("uv", "lock"),
+    ]
+    assert edit.files[0].after.count('"tool==1.0"') == 2
+
+
+def test_a_member_of_a_workspace_is_edited_where_it_asks(tmp_path: Path, index: str) -> None:
+    member = tmp_path / "shop" / "members" / "till"
+    member.mkdir(parents=True)
+    text = '[project]\nname = "till"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["tool==2.0"]\n'
+    (member / "pyproject.toml").write_text(text, encoding="utf-8")
+    environment = project(tmp_path, index, '[tool.uv.workspace]\nmembers = ["members/*"]\n')
+    edit = project_edit.make(environment, ["tool==1.0"], {"tool": "1.0"}, offline=True)
+    assert edit.command == ("uv", "add", "--package", "till", "tool==1.0")
+    assert [item.name for item in edit.files] == ["members/till/pyproject.toml", "uv.lock"]
+    assert edit.files[1].diff == "tool 2.0 -> 1.0\n"
+    assert (member / "pyproject.toml").read_text(encoding="utf-8") == text
+
+
+def test_a_source_outside_of_the_project_is_named(tmp_path: Path, index: str) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "pyproject.toml").write_text('[project]\nname = "other"\nversion = "1"\n', encoding="utf-8")
+    more = '[dependency-groups]\nown = ["other"]\n[tool.uv.sources]\nother = { path = "../other", editable = true }\n'
+    environment = project(tmp_path, index, more)
+    with pytest.raises(NoEditError, match=r"a source outside of its directory, \.\./other"):
+        project_edit.make(environment, ["vision<2"], {"vision": "1.0"}, offline=True)
 
 
 def test_what_is_installed_as_locked_stays_locked(tmp_path: Path, index: str) -> None:
@@ -144,6 +183,6 @@ def test_a_link_is_not_replaced(tmp_path: Path, index: str) -> None:
 def test_a_project_of_another_tool_is_left(tmp_path: Path, index: str) -> None:
     environment = project(tmp_path, index)
     assert environment.project is not None
-    other = msgspec.structs.replace(environment.project, tool="pdm")
-    with pytest.raises(NoEditError, match="this is one of pdm"):
+    other = msgspec.structs.replace(environment.project, tool="hatch")
+    with pytest.raises(NoEditError, match="this is one of hatch"):
         project_edit.make(msgspec.structs.replace(environment, project=other), ["vision<2"], {}, offline=True)

@@ -284,3 +284,16 @@ def test_importing_conda_locks_models_leaves_its_command_line_alone() -> None:
     assert "conda_lock.lockfile.v1.models" in loaded
     assert not {"conda_lock", "conda_lock.lockfile", "conda_lock.conda_lock", "click", "requests"} & set(loaded)
     assert conda_lock.VERSION == 1
+
+
+def test_entries_of_a_pylock_are_those_of_its_default_groups(tmp_path: Path) -> None:
+    entry = (
+        '[[packages]]\nname = "{}"\nversion = "1"\nmarker = "\'{}\' in dependency_groups"\n'
+        '[[packages.wheels]]\nname = "{}-1-py3-none-any.whl"\nurl = "https://example.org/{}-1-py3-none-any.whl"\n'
+        f'hashes = {{{{ sha256 = "{"0" * 64}" }}}}\n'
+    )
+    head = 'lock-version = "1.0"\ncreated-by = "pdm"\ndependency-groups = ["default", "docs"]\ndefault-groups = ["default"]\n'
+    text = head + "".join(entry.format(name, group, name, name) for name, group in (("a", "default"), ("b", "docs")))
+    path = tmp_path / "pylock.toml"
+    path.write_text(text, encoding="utf-8")
+    assert [item.name for item in read(path).packages] == ["a"]

@@ -93,6 +93,10 @@ class Shop:
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
+    def files(self) -> dict[str, bytes]:
+        """Manifest and lock."""
+        return {name: (self.folder / name).read_bytes() for name in ("pyproject.toml", f"{self.tool.name}.lock")}
+
     def drift(self) -> None:
         """Put the torchvision of another torch into the environment, behind the tool's back."""
         index = ["--no-config", f"--python={python_of(self.prefix)}", "--no-deps", f"--default-index={self.case.index}"]
@@ -118,11 +122,14 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
 def user(tmp_path: Path) -> Shell:
     """Somebody without an index of their own: the project's is the only one that can be reached."""
     (tmp_path / "empty").mkdir()
-    return Shell(tmp_path / "user", {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": (tmp_path / "empty").as_uri()})
+    tools = (TOOLS / tool / "bin" for tool in ("poetry", "pdm"))
+    path = os.pathsep.join((*map(str, tools), os.environ["PATH"]))
+    variables = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": (tmp_path / "empty").as_uri(), "PATH": path}
+    return Shell(tmp_path / "user", variables)
 
 
-def repaired(user: Shell, shop: Shop) -> Done:
-    done = user.envmedic("apply", "--playbook", "nms-cuda", "--no-gpu", "--yes", "-p", str(shop.prefix))
+def repaired(user: Shell, shop: Shop, *options: str) -> Done:
+    done = user.envmedic("apply", "--playbook", "nms-cuda", "--no-gpu", "--yes", *options, "-p", str(shop.prefix))
     assert done.code == 0, done.told()
     return done
 
@@ -146,10 +153,48 @@ def test_a_lock_with_the_fault_is_named_with_the_command_that_changes_it(user: S
     shop.run(*shop.tool.sync)
     shop.write(overrides=True)
     shop.run("lock", "--update-reuse")
+    before = shop.files()
     done = repaired(user, shop)
     assert f"torchvision {NEW} -> {OLD} ({shop.folder}/{shop.tool.name}.lock:" in done.out
     keep = f"{shop.tool.name} add torchvision=={NEW}"
     assert f"To keep it: `{keep}`" in done.out
     assert shop.tool.nothing not in shop.run(*shop.tool.dry)
-    shop.run(*keep.split()[1:])
+    assert shop.files() == before
+    undone = user.envmedic("undo", "--yes", "-p", str(shop.prefix))
+    assert undone.code == 0, undone.told()
+    edited = repaired(user, shop, "--edit-project")
+    assert f"pyproject.toml and {shop.tool.name}.lock in {shop.folder} agree with the repair" in edited.out
     assert shop.tool.nothing in shop.run(*shop.tool.dry)
+    undone = user.envmedic("undo", "--yes", "-p", str(shop.prefix))
+    assert undone.code == 0, undone.told()
+    assert shop.files() == before
+
+
+def test_what_its_commands_would_do_is_foreseen(user: Shell, shop: Shop) -> None:
+    name, before = shop.tool.name, shop.files()
+
+    def asked(line: str) -> Done:
+        return user.envmedic("guard", "--json", "-p", str(shop.prefix), line, folder=shop.folder)
+
+    same = asked(f"{name} install")
+    assert (same.code, same.document["changes"]) == (0, []), same.told()
+    removed = asked(f"{name} remove torchvision")
+    assert [(row["name"], row["after"]) for row in removed.document["changes"]] == [("torchvision", None)], (
+        removed.told()
+    )
+    shop.drift()
+    back = asked(f"{name} install")
+    assert [(row["name"], row["before"], row["after"]) for row in back.document["changes"]] == [
+        ("torchvision", BROKEN, REPAIRED)
+    ], back.told()
+    assert shop.files() == before
+
+
+def test_the_lock_is_what_its_tool_exports(user: Shell, shop: Shop) -> None:
+    lock = str(shop.folder / f"{shop.tool.name}.lock")
+    same = user.envmedic("verify", "--no-gpu", "-p", str(shop.prefix), "--lock", lock)
+    assert same.code == 0, same.told()
+    shop.drift()
+    other = user.envmedic("verify", "--no-gpu", "-p", str(shop.prefix), "--lock", lock)
+    assert other.code == 1, other.told()
+    assert f"torchvision {OLD}" in other.out or BROKEN in other.out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -11,10 +11,8 @@ from packaging.utils import canonicalize_name
 from envmedic import planner
 from envmedic.api.context.settings import Settings
 from envmedic.model.facts import Environment
+from envmedic.model.pins import NextSync
 from envmedic.model.plan import Plan
-
-_COMMAND = 2
-"""Words of `NextSync.keeps` before its requirements: ``uv add``."""
 
 
 def with_edit(settings: Settings, environment: Environment | None, plan: Plan, earlier: Sequence[Plan] = ()) -> Plan:
@@ -23,21 +21,34 @@ def with_edit(settings: Settings, environment: Environment | None, plan: Plan, e
     Where none can be made, `NextSync.unedited` says why. Raises RepairPackageMissing without uv.
     """
     plans = (*earlier, plan)
-    asked = [text for item in plans if item.next_sync is not None for text in item.next_sync.keeps[_COMMAND:]]
+    asked = [text for item in plans if item.next_sync is not None for text in _requirements(item.next_sync)]
     if environment is None or not asked:
         return plan
     after: dict[str, str | None] = {}
     for change in (change for item in plans for change in item.changes if change.by == "wheel"):
         after[canonicalize_name(change.name)] = change.after
     if settings.unnamed:
-        return _unedited(plan, f"uv would start its Python; name it with -p {shlex.quote(environment.prefix)}")
-    from envmedic.installers.resolution import project_edit
+        return _unedited(plan, f"its Python would be started; name it with -p {shlex.quote(environment.prefix)}")
+    from envmedic.installers.projects import project_copy, project_edit
 
     try:
         edit = project_edit.make(environment, asked, after, offline=settings.offline)
-    except project_edit.NoEditError as error:
+    except project_copy.NoEditError as error:
         return _unedited(plan, str(error))
+    if plan.next_sync is not None and edit.command[1] == "add" and not edit.more:  # with group and member
+        plan = msgspec.structs.replace(plan, next_sync=msgspec.structs.replace(plan.next_sync, keeps=edit.command))
     return planner.named(msgspec.structs.replace(plan, project_edit=edit))
+
+
+def _requirements(found: NextSync) -> Iterator[str]:
+    """What ``uv add [--group NAME] …`` asks for."""
+    rest = list(found.keeps[2:])
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            yield word
+        elif word != "--dev":
+            del rest[:1]
 
 
 def _unedited(plan: Plan, why: str) -> Plan:

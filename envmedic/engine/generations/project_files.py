@@ -54,7 +54,7 @@ def prepare(transaction: OpenTransaction, edit: ProjectEdit) -> None:
         )
     for item in edit.files:
         mode = stat.S_IMODE((folder / item.name).stat().st_mode)
-        write_whole(directory.project / item.name, item.after.encode(), mode=mode)
+        write_whole(_aside(directory.project, item.name), item.after.encode(), mode=mode)
     write_whole(directory.project_edit, to_json(edit).encode())
     transaction.session.point("project-prepared")
 
@@ -85,19 +85,20 @@ def _settle(transaction: OpenTransaction, *, forward: bool) -> None:
     kept, folder = transaction.directory.project, Path(edit.folder)
     pending, edited = [], []
     for item in edit.files:
-        _mend(kept / item.name)
+        _mend(_aside(kept, item.name))
         wanted, other = item.after_sha256, item.before_sha256
         wanted, other = (wanted, other) if forward else (other, wanted)
-        found, aside = _digest(folder / item.name), _digest(kept / item.name)
+        found, aside = _digest(folder / item.name), _digest(_aside(kept, item.name))
         if aside == wanted and found == other:
             pending.append((item, other))
         elif aside == wanted and found == wanted and not forward:  # put back by hand: a redo needs what was written
-            write_durably(kept / item.name, item.after.encode())
+            write_durably(_aside(kept, item.name), item.after.encode())
         elif aside == wanted and found != wanted:
             edited.append(item)
     if not edited:
         edited = [item for item, other in pending if not _exchanged(transaction, folder, item.name, other)]
-        sync_directory(folder)
+        for parent in {(folder / item.name).parent for item in edit.files}:
+            sync_directory(parent)
         sync_directory(kept)
     written = bool(pending) or transaction.record.project in {"edited", "restored"}
     left = tuple(_difference(folder, kept, item, forward=forward) for item in edited)
@@ -108,6 +109,11 @@ def _settle(transaction: OpenTransaction, *, forward: bool) -> None:
         names = ", ".join(str(folder / item.name) for item in left)
         rest = "manifest and lock stay as they are" if len(edit.files) > 1 else "it stays as it is"
         transaction.session.notice("project-left", f"{names} was edited by somebody else: {rest}")
+
+
+def _aside(kept: Path, name: str) -> Path:
+    """Where the other content of a file is kept; the manifest of a member of a workspace has a path for a name."""
+    return kept / name.replace("/", "%2F")
 
 
 def _listed(directory: TransactionDirectory) -> ProjectEdit | None:
@@ -126,7 +132,8 @@ def _listed(directory: TransactionDirectory) -> ProjectEdit | None:
 
 def _exchanged(transaction: OpenTransaction, folder: Path, name: str, expected: str) -> bool:
     """Exchange a file of the project with the kept one; False, with nothing changed, if it was edited just before."""
-    kept, target, point = transaction.directory.project / name, folder / name, transaction.session.point
+    kept, target = _aside(transaction.directory.project, name), folder / name
+    point = transaction.session.point
     if transaction.journal.method == "exchange":
         exchange(kept, target)
         if _digest(kept) != expected:
@@ -161,7 +168,7 @@ def _difference(folder: Path, kept: Path, item: EditedFile, *, forward: bool) ->
     now = target.read_bytes().decode(errors="replace") if target.is_file() else ""
     if forward:  # what the repair had found there is nowhere any more
         return FileDifference(name=item.name, left_out=unified(item.name, now, item.after))
-    former = (kept / item.name).read_bytes().decode(errors="replace")
+    former = _aside(kept, item.name).read_bytes().decode(errors="replace")
     return FileDifference(
         name=item.name, since=unified(item.name, item.after, now), left_out=unified(item.name, item.after, former)
     )

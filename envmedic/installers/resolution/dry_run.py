@@ -37,7 +37,7 @@ _UNSET_ALWAYS = ("UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_
 _UVS_OWN = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_CONCURRENT_", "UV_HTTP_", "UV_OFFLINE", "UV_REQUEST_TIMEOUT")
 """Prefixes of uv variables that stay when uv stands in for pip."""
 _UVS_MARK = re.compile(r"uv\s*=")
-_SOURCE_NEEDED = re.compile(
+SOURCE_NEEDED = re.compile(
     r"Building source distributions (?:for \S+ )?is disabled|has no usable wheels|building from source"
 )
 
@@ -60,6 +60,8 @@ class DryRunResult:
     """Reason of the error in which the command would end."""
     unknown: str | None = None
     """Reason why only a real run could tell."""
+    own: frozenset[str] = frozenset()
+    """The projects whose manifests the command may write: what they require today does not count."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,13 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
         return DryRunResult(unknown=f"{editable} asks for an editable project, which would be built first")
     with tempfile.TemporaryDirectory(prefix="envmedic-guard-") as name:
         folder = Path(name)
-        python = _stand_in(asking, folder / "env")
+        python = stand_in(asking, folder / "env")
         verb = "sync" if command.verb == "sync" else "install"
         options = [f"--python={python}", "--no-build", *_sources(asking), *_inputs(asking)]
         result = _run(asking, python, ["pip", verb, "--dry-run", *options])
         if result.returncode == 0:
-            planned = _planned(result.stderr + result.stdout, asking.environment)
-            return DryRunResult(planned, unknown=_built_instead(asking, planned, python, folder))
+            found = planned(result.stderr + result.stdout, asking.environment)
+            return DryRunResult(found, unknown=_built_instead(asking, found, python, folder))
         error = error_from(result, (*command.requirements, *command.files, *command.editables))
         if isinstance(error, NoSolution | InstallerError):
             return _not_done(error, result)
@@ -120,7 +122,7 @@ def foresee(asking: DryRunRequest) -> DryRunResult:
 
 def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryRunResult:
     """A refusal; an unknown result where only the unbuilt source archive stopped uv. Raises other errors."""
-    if _SOURCE_NEEDED.search(result.stderr + result.stdout):
+    if SOURCE_NEEDED.search(result.stderr + result.stdout):
         return DryRunResult(
             unknown=f"it would build from source first, and only that tells what it needs: {error.cause}"
         )
@@ -129,10 +131,10 @@ def _not_done(error: NoSolution | InstallerError, result: CommandResult) -> DryR
     return DryRunResult(refused=error.cause or error.summary)
 
 
-def _built_instead(asking: DryRunRequest, planned: Iterable[Planned], python: Path, folder: Path) -> str | None:
+def _built_instead(asking: DryRunRequest, changes: Iterable[Planned], python: Path, folder: Path) -> str | None:
     """Reason why the command would build: a requested distribution has a newer release without wheels."""
     asked = _by_name(asking.command)
-    new = {item.name for item in planned if item.after is not None}
+    new = {item.name for item in changes if item.after is not None}
     # With --no-build uv falls back to an older release that has wheels, where the real command would build the newest.
     # Two resolutions of the names, with and without that option, show the difference.
     if asking.command.only_wheels or asking.command.verb == "sync" or not any(name in new for name in asked):
@@ -249,7 +251,7 @@ def path_outside(path: str, prefix: Path) -> str:
     return os.pathsep.join(item for item in path.split(os.pathsep) if not Path(item).resolve().is_relative_to(prefix))
 
 
-def _stand_in(asking: DryRunRequest, folder: Path) -> Path:
+def stand_in(asking: DryRunRequest, folder: Path) -> Path:
     """Create the stand-in and return the path of its Python. Raises InstallerError."""
     environment = asking.environment
     python = python_for(environment.interpreter)
@@ -297,7 +299,7 @@ def _link(metadata: Path, site: Path) -> None:
             (target / file.name).symlink_to(file)
 
 
-def _planned(output: str, environment: Environment) -> tuple[Planned, ...]:
+def planned(output: str, environment: Environment) -> tuple[Planned, ...]:
     """Parse uv's output: a line for each distribution that is removed (-), added (+) or reinstalled (~)."""
     gone: dict[str, str | None] = {}
     come: dict[str, str | None] = {}

@@ -125,7 +125,7 @@ def parse(content: str, source: str) -> Lock:
         raise InputError(f"{source} is not a valid pylock.toml", cause=str(error), hint=seal.AGAIN) from error
     facts = raw.get("tool", {}).get("envmedic", {})
     seal.require(_entries(document.to_dict()), facts.get("digest"), source)
-    packages = tuple(_read(item, source) for item in document.packages if _applies(item))
+    packages = tuple(_read(item, source) for item in document.packages if _applies(item, document))
     values = seal.restored({key: str(value) for key, value in facts.items()})
     return Lock(
         **values,  # type: ignore[arg-type]  # texts
@@ -136,8 +136,10 @@ def parse(content: str, source: str) -> Lock:
     )
 
 
-def _applies(item: Package) -> bool:
-    return item.marker is None or item.marker.evaluate(context="lock_file")
+def _applies(item: Package, document: Pylock) -> bool:
+    """Whether an entry is for this machine, and in the groups that are installed where nobody chooses others."""
+    chosen = {"extras": frozenset[str](), "dependency_groups": frozenset(document.default_groups or ())}
+    return item.marker is None or item.marker.evaluate(chosen, context="lock_file")
 
 
 def _read(item: Package, source: str) -> LockedPackage:

@@ -11,8 +11,10 @@ from envmedic.model.plan import Change
 GUARD_SCHEMA: Final = "envmedic.guard/1"
 
 GuardVerdict = Literal["harmless", "undoes-repair", "breaks", "fails", "unanswered"]
-HarmKind = Literal["undoes-repair", "constraint", "pin", "requirement", "torch-family", "bound", "second-owner"]
-PackageTool = Literal["pip", "uv", "conda", "mamba", "micromamba"]
+HarmKind = Literal[
+    "undoes-repair", "constraint", "pin", "requirement", "torch-family", "bound", "second-owner", "environment"
+]
+PackageTool = Literal["pip", "uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pixi"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class PipCommand:
     """Those of `options` that say where distributions come from, and which."""
     python: str | None = None
     """The interpreter that the command names."""
+    user: bool = False
+    """Whether it installs into the user's own site-packages."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +67,48 @@ class CondaCommand:
     """Further options for its dry run."""
     name: str | None = None
     prefix: str | None = None
+    files: tuple[str, ...] = ()
+    """Files with specs, a line each."""
+    environment_file: str | None = None
+    """The ``environment.yml`` that ``conda env update`` follows."""
+    prune: bool = False
+    """Whether packages go that the file does not ask for."""
+
+
+@dataclass(frozen=True)
+class ProjectCommand:
+    """A command that follows manifest and lock of a project, or writes them."""
+
+    tool: PackageTool
+    verb: str
+    words: tuple[str, ...] = ()
+    """What is given beside the verb."""
+
+
+@dataclass(frozen=True)
+class OtherPlaceCommand:
+    """A command that leaves every environment as it is, or makes another one."""
+
+    tool: PackageTool
+    why: str
+    """What it changes in its place, as a sentence's end."""
+    name: str | None = None
+    prefix: str | None = None
+    """The environment that it makes or removes, by name or place; None where it is about none."""
 
 
 # Dataclasses, not models: parsed commands are not part of a document. `Guard.command` has the words as given.
-GuardedCommand = PipCommand | CondaCommand
+GuardedCommand = PipCommand | CondaCommand | ProjectCommand | OtherPlaceCommand
 
 
 class Harm(Model, frozen=True, kw_only=True):
     """One reason against the command."""
 
     kind: HarmKind
-    """``bound``: it is compiled for the replaced torch. ``second-owner``: pip and conda would both own it."""
+    """``bound``: it is compiled for the replaced torch. ``second-owner``: pip and conda would both own it.
+
+    ``environment``: the environment itself would be removed or made anew.
+    """
     name: str
     """The distribution or package that is harmed."""
     text: str

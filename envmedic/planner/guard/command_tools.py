@@ -1,6 +1,6 @@
-"""Parsers for the command lines of pip, uv and conda. Pure.
+"""Parsers for the command lines of pip and of uv's interface for pip. Pure.
 
-uv's options come from its own help, and conda's are passed to its own dry run. pip is never run, since it is code of
+uv's options come from its own help. pip is never run, since it is code of
 the environment. Its options are in a table, as far as they change the installation or are in frequent use.
 """
 
@@ -13,13 +13,12 @@ from packaging.requirements import InvalidRequirement
 
 from envmedic import limits
 from envmedic.errors import InputError
-from envmedic.model.answers.guard import CondaCommand, PackageTool, PipCommand
+from envmedic.model.answers.guard import PipCommand
 from envmedic.planner.guard.command_options import CannotTell, Option, Word, parse_options, words
+from envmedic.planner.guard.typed_lines import did_you_mean
 
 UvHelp = Callable[[str], str]
-"""The help text of ``uv pip VERB``. Raises InstallerError."""
-TOOLS: tuple[PackageTool, ...] = ("uv", "conda", "mamba", "micromamba")
-"""Tools with one program name. pip has several, such as `pip3.12`."""
+"""The help text of a command of uv, such as ``pip install``. Raises InstallerError."""
 
 # https://pip.pypa.io/en/stable/cli/pip_install/
 _PIP = parse_options("""
@@ -95,7 +94,6 @@ _ELSEWHERE = frozenset(
         "--target",
         "--prefix",
         "--root",
-        "--user",
         "--python-version",
         "--python-platform",
         "--directory",
@@ -109,42 +107,6 @@ _FROM_SOURCE = "--no-binary"
 # `uv pip compile` reads these from pyproject.toml of the working directory
 _NEEDS_PROJECT = frozenset({"--group", "--extra", "--all-extras"})
 
-# https://docs.conda.io/projects/conda/en/stable/commands/install.html
-_CONDA = parse_options("""
--n --name ENVIRONMENT
--p --prefix PATH
--c --channel CHANNEL
--O --override-channels
---offline
---force --force-remove
---all --update-all
---no-deps
---only-deps
---no-pin
---force-reinstall
---update-deps
---freeze-installed --no-update-deps
---update-specs
---strict-channel-priority
---no-channel-priority
-""")
-_CONDA_WITHOUT_EFFECT = parse_options("""
--y --yes
--q --quiet
--v --verbose
--d --dry-run
---json
---copy
---solver NAME
-""")
-_CONDA_VERBS: dict[str, Literal["install", "update", "remove"]] = {
-    "install": "install",
-    "update": "update",
-    "upgrade": "update",
-    "remove": "remove",
-    "uninstall": "remove",
-}
-_CONDA_PLACES = frozenset({"--name", "--prefix", "--channel", "--offline", "--override-channels"})
 _VERBS = ("install", "uninstall", "sync")
 
 
@@ -153,6 +115,8 @@ def read_pip(arguments: Sequence[str]) -> PipCommand:
     # for messages alone; the parse below finds the real first argument, since an option's value may look like a verb
     verb = next((text for text in arguments if text in _VERBS[:2]), "")
     found = list(words(arguments, _PIP | _PIP_WITHOUT_EFFECT, f"pip {verb}".strip()))
+    user = any(item.name == "--user" for item in found)
+    found = [item for item in found if item.name != "--user"]
     asked = _values(found, "")
     if asked[:1] != (verb,):
         raise _other_verb("pip", "".join(asked[:1]))
@@ -184,29 +148,27 @@ def read_pip(arguments: Sequence[str]) -> PipCommand:
             ),
             sources=("--prerelease=allow",) if "--pre" in names else (),
             python=next(iter(reversed(_values(found, "--python"))), None),
+            user=user,
         )
     )
 
 
 def read_uv(arguments: Sequence[str], uv_help: UvHelp) -> PipCommand:
-    """Parse the words after ``uv``. Raises CannotTell for an option without help, InputError for another command."""
+    """Parse the words after ``uv``, `pip` among them. Raises CannotTell for an option without help, InputError for another command."""
     verb = next((text for text in arguments if text in _VERBS), "")
-    noun = next((text for text in arguments if not text.startswith("-")), "")
     # before uv is asked for the help of a subcommand that it does not have under `pip`
-    if "pip" not in arguments:
-        raise _not_pip(noun)
     if not verb:
         raise _other_verb("uv pip", "".join(arguments[arguments.index("pip") + 1 :][:1]))
-    found = list(words(arguments, _of_uv(uv_help(verb)), f"uv pip {verb}"))
+    found = list(words(arguments, _of_uv(uv_help(f"pip {verb}")), f"uv pip {verb}"))
     asked = _values(found, "")
     if asked[:2] != ("pip", verb):
-        raise _not_pip(asked[0]) if asked[0] != "pip" else _other_verb("uv pip", asked[1])
+        raise _other_verb("uv pip", "".join(asked[1:2]))
     _refuse_unforeseeable(found, f"uv pip {verb}")
     names = {item.name for item in found}
     taken = {"", "--requirements", "--editable", "--python", "--upgrade", *_UV_LEFT_OUT}
     told = [item for item in found if item.name not in taken]
     # `compile` has the options on where distributions come from and which, and none on how to install them
-    compiled = _of_uv(uv_help("compile")).keys() - _NEEDS_PROJECT
+    compiled = _of_uv(uv_help("pip compile")).keys() - _NEEDS_PROJECT
     return _made(
         PipCommand(
             tool="uv",
@@ -265,44 +227,6 @@ def _is_location(text: str) -> bool:
     return "://" in text or "/" in text or text in {".", ".."} or text.endswith((".whl", ".tar.gz", ".zip"))
 
 
-def read_conda(tool: PackageTool, arguments: Sequence[str]) -> CondaCommand:
-    """Parse the words after conda, mamba or micromamba.
-
-    Raises CannotTell for options and specs that a dry run may carry out, InputError for another command.
-    """
-    text = next((item for item in arguments if not item.startswith("-")), "")
-    verb = _CONDA_VERBS.get(text)
-    if verb is None:
-        raise InputError(
-            f"`{tool} {text}` is not understood" if text else f"{tool} is given no command",
-            cause="envmedic foresees what installs, updates and removes",
-            hint=f"Ask about `{tool} install`, `{tool} update` or `{tool} remove`",
-        )
-    found = list(words(arguments, _CONDA | _CONDA_WITHOUT_EFFECT, f"{tool} {text}"))
-    ignored = {option.name for option in _CONDA_WITHOUT_EFFECT.values()}
-    command = CondaCommand(
-        tool=tool,
-        verb=verb,
-        specs=_values(found, "")[1:],
-        channels=_values(found, "--channel"),
-        override_channels="--override-channels" in {item.name for item in found},
-        offline="--offline" in {item.name for item in found},
-        options=tuple(item.name for item in found if item.name not in {"", *ignored, *_CONDA_PLACES}),
-        name=next(iter(_values(found, "--name")), None),
-        prefix=next(iter(_values(found, "--prefix")), None),
-    )
-    everything = "--update-all" in command.options
-    if everything and verb == "remove":
-        raise CannotTell("what conda removes with --all is not only packages: the environment itself goes")
-    if not command.specs and not everything:
-        raise InputError(f"The command says nothing to {verb}", hint="Name a package, as conda would want it")
-    for spec in command.specs:
-        # some releases of conda install package files at once, with their link scripts, even in a dry run
-        if "://" in spec or ".conda" in spec or ".tar.bz2" in spec or spec.startswith((".", "/", "~", "@")):
-            raise CannotTell(f"{spec} is a file or an address, which {tool} may put in place without solving")
-    return command
-
-
 def _refuse_unforeseeable(found: Collection[Word], program: str) -> None:
     if any(item.name == _FROM_SOURCE for item in found):
         raise CannotTell(f"{program} {_FROM_SOURCE} would build from source, and only that tells what it needs")
@@ -319,17 +243,10 @@ def _values(found: Collection[Word], name: str) -> tuple[str, ...]:
     return tuple(item.value for item in found if item.name == name)
 
 
-def _not_pip(noun: str) -> InputError:
-    return InputError(
-        f"`uv {noun}` is not understood" if noun else "uv is given no command",
-        cause="it follows a project's own lock, which may change anything that is installed" if noun else None,
-        hint="Ask about the `uv pip install` that it comes to, or of a lock with `envmedic verify --lock FILE`",
-    )
-
-
 def _other_verb(program: str, verb: str) -> InputError:
+    near = did_you_mean(verb, _VERBS) if verb else None
     return InputError(
         f"`{program} {verb}` is not understood" if verb else f"{program} is given no command",
-        cause="envmedic foresees what installs and uninstalls",
+        cause=f"did you mean `{program} {near}`?" if near else "envmedic foresees what installs and uninstalls",
         hint=f"Ask about `{program} install` or `{program} uninstall`",
     )

@@ -11,17 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from envmedic.errors import InputError
-from envmedic.model.answers.guard import GuardedCommand, PackageTool
-from envmedic.planner.guard import command_tools
+from envmedic.model.answers.guard import GuardedCommand, OtherPlaceCommand, PackageTool
+from envmedic.planner.guard import command_tools, conda_commands, project_commands, typed_lines
 from envmedic.planner.guard.command_tools import UvHelp
 
 UNDERSTOOD = (
-    "pip install|uninstall, python -m pip install|uninstall, uv pip install|uninstall|sync, "
-    "conda|mamba|micromamba install|update|remove"
+    "pip install|uninstall, python -m pip install|uninstall, uv pip install|uninstall|sync, uv add|remove|sync|run|lock, "
+    "poetry|pdm add|remove|install|sync|update|lock, conda|mamba|micromamba install|update|remove|create|env"
 )
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _PYTHON = re.compile(r"python[0-9.]*")
 _PIP = re.compile(r"pip[0-9.]*")
+# https://docs.astral.sh/uv/reference/cli/
+_UVS_OTHERS = frozenset({"auth", "build", "cache", "export", "format", "help", "init", "publish", "python", "self", "tool",
+                         "tree", "version"})  # fmt: skip
 _SHELL = re.compile(r"&&|\|\||^[|&;<>]|[;&|]$|\$|`|^\d?>")
 """Shell syntax in an unquoted word, which only a shell can expand."""
 
@@ -59,25 +62,39 @@ def split(text: str) -> tuple[str, ...]:
 
 def read_command(words: Sequence[str], uv_help: UvHelp) -> Read:
     """Parse `words`. Raises CannotTell for an unknown option, InputError for another program or command."""
-    rest, variables = _assigned(words)
+    typed = typed_lines.stripped(words)
+    rest, variables = _assigned(typed.words)
     tool, arguments = _program(rest, words)
+    if typed.sudo and tool == "pip" and "/" not in rest[0]:
+        why = f"sudo runs the system's {rest[0]}, not the one of this environment; without sudo it is about this one"
+        return Read(tuple(words), OtherPlaceCommand(tool=tool, why=why), variables, rest[0], typed.notes)
+    as_root = ("Run as root, it leaves files that only root can change or remove",) if typed.sudo else ()
+    command = _command(tool, arguments, uv_help)
+    return Read(tuple(words), command, variables, rest[0], (*typed.notes, *as_root))
+
+
+def _command(tool: PackageTool, arguments: Sequence[str], uv_help: UvHelp) -> GuardedCommand:
     if tool == "pip":
-        command: GuardedCommand = command_tools.read_pip(arguments)
-    elif tool == "uv":
-        command = command_tools.read_uv(arguments, uv_help)
-    else:
-        command = command_tools.read_conda(tool, arguments)
-    return Read(tuple(words), command, variables, rest[0], notes(words))
+        return command_tools.read_pip(arguments)
+    if tool == "uv":
+        noun = next((item for item in arguments if not item.startswith("-")), "")
+        if noun in _UVS_OTHERS:
+            return OtherPlaceCommand(tool=tool, why="it changes no environment that exists")
+        by_pip = "pip" in arguments and noun not in project_commands.VERBS["uv"]
+        return command_tools.read_uv(arguments, uv_help) if by_pip else project_commands.read(tool, arguments, uv_help)
+    if tool in project_commands.TOOLS:
+        return project_commands.read(tool, arguments)
+    return conda_commands.read_conda(tool, arguments)
 
 
 def tool_of(words: Sequence[str]) -> PackageTool:
     """Return the package manager that `words` run. Raises InputError for another program."""
-    return _program(_assigned(words)[0], words)[0]
+    return _program(_assigned(typed_lines.stripped(words).words)[0], words)[0]
 
 
-def notes(words: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for each of `words` that a shell would read as a redirection."""
-    return tuple(f"In a shell, quote {word!r}: it redirects the output" for word in words if _redirects(word))
+def notes(text: str) -> tuple[str, ...]:
+    """Return a note for each word of a typed line that a shell would read as a redirection."""
+    return tuple(f"In a shell, quote {word!r}: it redirects input or output" for word in typed_lines.unquoted(text))
 
 
 def _assigned(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -94,11 +111,6 @@ def _assigned(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return rest, variables
 
 
-def _redirects(word: str) -> bool:
-    """Whether a shell would read a part of an unquoted requirement as a file name."""
-    return bool(re.fullmatch(r"[A-Za-z0-9._-]+(\[[^]]*])?[<>]=?.*", word))
-
-
 def _program(rest: Sequence[str], words: Sequence[str]) -> tuple[PackageTool, Sequence[str]]:
     """Return the package manager and the words after its name."""
     program, after = rest[0].rpartition("/")[2], list(rest[1:])
@@ -111,7 +123,8 @@ def _program(rest: Sequence[str], words: Sequence[str]) -> tuple[PackageTool, Se
         return "pip", after[2:]
     if _PIP.fullmatch(program):
         return "pip", after
-    for tool in command_tools.TOOLS:
+    tools: tuple[PackageTool, ...] = ("uv", *conda_commands.TOOLS, *project_commands.TOOLS)
+    for tool in tools:
         if program == tool:
             return tool, after
     raise _not_understood(words, f"envmedic does not know what {program} does")

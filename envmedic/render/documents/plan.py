@@ -71,9 +71,8 @@ def sync_lines(found: NextSync, *, after: bool = False) -> list[Line]:
 
 def edit_lines(edit: ProjectEdit) -> list[Line]:
     """What manifest and lock of the project would say, file by file."""
-    lines = [
-        line(f"With --edit-project, the files in {edit.folder} say so too, as `{shlex.join(edit.command)}` has it:")
-    ]
+    commands = " && ".join(map(shlex.join, (edit.command, *edit.more)))
+    lines = [line(f"With --edit-project, the files in {edit.folder} say so too, as `{commands}` has it:")]
     for item in edit.files:
         lines += [line(f"  {item.name}", "bold"), *diff_lines(item.diff)]
     return lines
