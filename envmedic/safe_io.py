@@ -31,11 +31,10 @@ def read(path: Path, limit: int, *, follow: bool = False) -> bytes:
 def opened(path: Path, *, follow: bool = False) -> BinaryIO:
     """The regular file at `path`, open for reading. Raises OSError as `read` does, whatever its size."""
     descriptor = _opened(path, follow=follow)
-    file = open(descriptor, "rb")  # noqa: PTH123, SIM115  # a descriptor, not a path; the caller closes it
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return file
+    return open(descriptor, "rb")  # noqa: PTH123  # a descriptor, not a path; the caller closes it
 
 
 def _opened(path: Path, *, follow: bool) -> int:

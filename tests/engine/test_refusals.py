@@ -35,7 +35,7 @@ from envmedic.errors import (
     PreflightError,
     RecoveryNeeded,
 )
-from envmedic.tree.fingerprint import Fingerprint
+from envmedic.tree.fingerprint import MARKER, Fingerprint
 from tests.engine.test_failed_command import Scripted
 from tests.engine.world import World
 
@@ -86,6 +86,16 @@ def test_root_makes_nothing_where_another_user_could_exchange_it(tmp_path: Path)
     os.chown(tmp_path, NOBODY, NOBODY)
     with pytest.raises(PreflightError):
         create.require_free(tmp_path / "new")
+
+
+def test_what_is_no_file_in_the_place_of_the_marker_marks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "directory" / MARKER).mkdir(parents=True)
+    (tmp_path / "fifo").mkdir()
+    os.mkfifo(tmp_path / "fifo" / MARKER)
+    (tmp_path / "link").mkdir()
+    (tmp_path / "other").write_text(TRANSACTION)
+    (tmp_path / "link" / MARKER).symlink_to("../other")
+    assert [marker.read(tmp_path / kind) for kind in ("directory", "fifo", "link")] == [None] * 3
 
 
 @pytest.mark.parametrize("kind", ["file", "dangling link", "full directory"])

@@ -7,13 +7,17 @@ it is kept: an environment without either has none, nor after an undo.
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
+from envmedic import safe_io
 from envmedic.engine.fs.durable import write_durably, write_whole
 from envmedic.tree.fingerprint import MARKER
 
 _LONGEST = 200
+_NO_MARKER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO})
+"""The last three: a directory or FIFO, a link elsewhere, a socket."""
 
 
 def write(tree: Path, transaction: str) -> None:
@@ -32,9 +36,11 @@ def write_live(prefix: Path, transaction: str) -> None:
 
 
 def read(tree: Path) -> str | None:
-    """The transaction that made `tree`; None for an unmarked, missing or unreadably marked one."""
+    """The transaction that made `tree`; None for an unmarked or missing one, or where the marker is no regular file."""
     try:
-        with (tree / MARKER).open("rb") as file:
+        with safe_io.opened(tree / MARKER) as file:
             return file.read(_LONGEST).decode("ascii", "replace").strip() or None
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        if error.errno in _NO_MARKER:
+            return None
+        raise
