@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: onefile data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-projects  repairs in projects of the real poetry and PDM, which judge them (a minute, and a package index once)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
+	@echo "make onefile    envmedic with its libraries as one file, dist/envmedic.pex (a package index once)"
 	@echo "make test-real  repairs of real torch environments (some GB)"
 	@echo "make gpu        checks seen to fail, and genuine faults repaired, on an NVIDIA GPU (GPU_PREFIX: an environment with torch)"
 	@echo "make faults     SIGKILL, full disks, failing calls, networks, installers, file systems (as root; hours)"
@@ -92,6 +93,14 @@ test-projects: $(COMPILED) $(TOOLS)/.made
 
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install
+
+# The core in one file, with its libraries; ONEFILE=repair,mcp takes the extras too. For this Python and machine.
+ONEFILE ?=
+onefile: $(INSTALLED)
+	rm -rf build/wheel && $(BIN)/uv build --quiet --wheel --out-dir build/wheel .
+	mkdir -p dist && $(BIN)/uv tool run --quiet --from 'pex>=2.33' pex --resolver-version pip-2020-resolver \
+	    "envmedic$(if $(ONEFILE),[$(ONEFILE)]) @ file://$$(echo $(CURDIR)/build/wheel/*.whl)" -c envmedic -o dist/envmedic.pex
+	dist/envmedic.pex --version
 
 test-locks: $(COMPILED)
 	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py

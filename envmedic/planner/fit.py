@@ -133,7 +133,7 @@ def _summary(verdict: FitVerdict, errors: list[Misfit], count: int) -> str:
     if errors:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         return f"{errors[0].text}{more}"
-    known = f"nothing speaks against its {count} packages"
+    known = f"nothing speaks against its {count} package{'s' * (count != 1)}"
     return known if verdict == "fits" else f"{known}, and not all of them could be judged"
 
 
