@@ -51,12 +51,13 @@ def proposals(
     values: Mapping[str, FactValue] | None = None,
     options: Options | None = None,
     moves: MoveSet | None = None,
+    importing: str | None = None,
 ) -> Proposals:
     """Return the proposals for `loaded`, best first, and the rejected ones with their reasons.
 
     Without a `finding` there is no fault, and the torch family is to move to other releases. `moves` is the way out of
     conflicts of requirements, where there are several; None takes the one that should move least.
-    `values` are the derived facts that placeholders may name. Raises `NotAnEnvironment` without
+    `values` are the derived facts that placeholders may name, `importing` is the module whose import fails. Raises `NotAnEnvironment` without
     facts of an environment, and `NoSolution` for unsupported steps, for remedies that cannot decide here, and for
     damaged records of conda.
     """
@@ -64,7 +65,8 @@ def proposals(
     if environment is None:
         raise NotAnEnvironment("No environment was observed", hint="Name one with -p PREFIX")
     groups = finding.groups if finding is not None else {}
-    wanted = gather(loaded, values_of(loaded, finding, values or {}), Situation(facts, environment, groups), moves)
+    situation = Situation(facts, environment, groups, importing)
+    wanted = gather(loaded, values_of(loaded, finding, values or {}), situation, moves)
     builds = build_inputs(facts)
     case = ProposalCase(
         environment=environment,

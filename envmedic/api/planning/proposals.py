@@ -85,7 +85,13 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
         lifts_pins=bool(limits.lifted),
     )
     consider = partial(
-        planner.proposals, case.facts, case.finding, case.playbook, values=derive(case.facts), options=options
+        planner.proposals,
+        case.facts,
+        case.finding,
+        case.playbook,
+        values=derive(case.facts),
+        options=options,
+        importing=case.importing,
     )
     considered = consider()
     if environment is None or not considered.proposals:
@@ -366,4 +372,23 @@ def _with_reproductions(plan: Plan, case: PlanningCase, environment: Environment
     top = (case.importing or "").partition(".")[0]
     if case.importing and any(top in item.import_names for item in environment.distributions):
         checks.append(Check(name="import", role="reproduction", arguments=(case.importing,)))
+        plan = _asking_another(plan, environment)
     return planner.named(msgspec.structs.replace(plan, checks=(*checks, *plan.checks))) if checks else plan
+
+
+def _asking_another(plan: Plan, environment: Environment) -> Plan:
+    """Return `plan` without asking whether a module still lacks the text's name, where what asks for it moves instead.
+
+    The import that the text shows failing tells whether it is asked for any more.
+    """
+    moved = {change.name for change in plan.changes}
+
+    def asked(check: Check) -> Check:
+        groups = check.confirmation.groups if check.confirmation is not None else {}
+        top = groups.get("module", "").partition(".")[0]
+        lacking = next((item.name for item in environment.distributions if top in item.import_names), None)
+        if check.confirmation is None or "name" not in groups or lacking is None or lacking in moved:
+            return check
+        return msgspec.structs.replace(check, confirmation=msgspec.structs.replace(check.confirmation, groups={}))
+
+    return msgspec.structs.replace(plan, checks=tuple(map(asked, plan.checks)))

@@ -136,10 +136,10 @@ class HittingSets:
     def _pin(self, name: str, free: frozenset[str]) -> str:
         found = self._requirement(name, free) or name
         version = self._conflicts.installed.get(name)
-        if not self._conflicts.accepts(found.removeprefix(name), name) or name in {
-            *self._widened,
-            *self._conflicts.asked,
-        }:
+        # in place of what it asks for, which stays, the same release is no answer, however the set was made
+        alone = any(item.by.name == name and item.name not in free for item in self._conflicts.violated)
+        along = name in self._conflicts.asked or (name in self._widened and not alone)
+        if along or not self._conflicts.accepts(found.removeprefix(name), name):
             return found
         # it moves for what it requires itself; where its metadata hide that, an older release is no answer
         other = f"{'>' if name in self._conflicts.newer else '!='}{version}"

@@ -16,7 +16,7 @@ from envmedic.analysis.text_statements import Asked, asked, asked_by_extras
 from envmedic.compat import couplings
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
-from envmedic.model.facts import TextStatement
+from envmedic.model.facts import Distribution, TextStatement
 from envmedic.planner.moves.conflict_graph import Conflicts, conflicts
 from envmedic.planner.remedies.remedy import Remedy, Situation, moving
 
@@ -104,6 +104,10 @@ def torch_companions(situation: Situation) -> Remedy:
 
 def _conflicts(situation: Situation, found: RequirementFaults, violated: tuple[Demand, ...]) -> Conflicts:
     """Return the conflicts of violated requirements, and of what the text asks for."""
+    lacking = _lacking(situation)
+    if lacking is not None:
+        unstated = (*found.unstated, lacking)
+        return conflicts(situation.environment, (*violated, lacking), found.every, unstated=unstated)
     wanted = _stated(situation, found.every)
     # where an installed distribution requires it too, that one may move instead
     known = {item.name for item in violated}
@@ -111,13 +115,42 @@ def _conflicts(situation: Situation, found: RequirementFaults, violated: tuple[D
     return conflicts(situation.environment, violated, found.every, wanted=asked, unstated=found.unstated)
 
 
+def _lacking(situation: Situation) -> Demand | None:
+    """Return what a package asks of another one that lacks a name, None where the text names no two packages.
+
+    The name came with a newer release of the one, or went, and a newer release of the other does without it: either
+    may move.
+    """
+    wanted, held = _held(situation)
+    if wanted is None or held is None or wanted.module is None or wanted.name is None:
+        return None
+    owner, caller = (_owner(situation, module) for module in (wanted.module, situation.importing))
+    newest = version(owner.public) if owner is not None else None
+    if owner is None or caller is None or newest is None or caller.name == owner.name:
+        return None
+    if {owner.name, caller.name} & _MOVED_TOGETHER:
+        return None
+    return Demand(caller, owner.name, f">{owner.public},<{newest.major + 1}", owner.public)
+
+
+def _held(situation: Situation) -> tuple[Asked | None, TextStatement | None]:
+    """Return what the text states, and that it holds here; None for the latter where the files do not say so."""
+    wanted = asked(situation.groups)
+    return wanted, next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
+
+
+def _owner(situation: Situation, module: str | None) -> Distribution | None:
+    """The distribution that brings a module."""
+    top = (module or "").partition(".")[0]
+    return next((item for item in situation.environment.distributions if top in item.import_names), None)
+
+
 def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
     """Return the requirement that the text states, where it is unmet here and all others accept it.
 
     A name that a module lacks may be in a newer release; the check on the name shows whether it is.
     """
-    wanted = asked(situation.groups)
-    held = next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
+    wanted, held = _held(situation)
     if wanted is None or held is None:
         return ()
     if wanted.requirement is None:
@@ -132,8 +165,7 @@ def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
 
 def _newer(situation: Situation, wanted: Asked, every: Sequence[Demand]) -> tuple[str, ...]:
     """Return a newer release of the distribution whose module lacks a name, and those around it that must follow."""
-    top = (wanted.module or "").partition(".")[0]
-    owner = next((item for item in situation.environment.distributions if top in item.import_names), None)
+    owner = _owner(situation, wanted.module)
     parsed = version(owner.public) if owner is not None else None
     if owner is None or parsed is None or owner.name in _MOVED_TOGETHER:
         return ()

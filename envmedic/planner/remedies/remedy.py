@@ -55,6 +55,8 @@ class Situation:
     """The environment of `facts`."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Values from the error text, by the names of the matched groups."""
+    importing: str | None = None
+    """Module whose import the text shows failing; None where it shows none."""
 
     @property
     def host(self) -> Host:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from envmedic.model.facts import Environment, Facts, GeneratedModule, Host, TextStatement
+from envmedic.planner.moves.hitting_sets import HittingSets
 from envmedic.planner.remedies import Remedy, Situation, decide
 from tests.diagnosis.helpers import distribution, environment
 
@@ -69,3 +70,34 @@ def test_generated_code_limits_protobuf() -> None:
     newer = GeneratedModule(path="new/graph_pb2.py", distribution=None, accepts=">=5.27.2,<7")
     both = msgspec.structs.replace(here, generated=(old, newer))
     assert remedy("protobuf-version", both, {}).install == ("board>2.0",), "of board alone a newer release may do"
+
+
+BOXES = msgspec.structs.replace(distribution("boxes", "2.1.5"), import_names=("boxes",))
+PACKER = msgspec.structs.replace(distribution("packer", "2.11.3", "boxes>=0.23"), import_names=("packer",))
+FOLD = TextStatement(module="boxes", name="fold", holds=True, told="")
+
+
+def ways(importing: str | None) -> list[tuple[str, ...]]:
+    here = installed(BOXES, PACKER)
+    facts = Facts(host=Host(), environment=here, statements=(FOLD,))
+    found = decide("unmet-requirement", Situation(facts, here, {"module": "boxes", "name": "fold"}, importing))
+    assert found.conflicts is not None
+    return [item.pins for item in HittingSets(found.conflicts)]
+
+
+def test_a_name_that_went_is_no_longer_asked_for_by_a_newer_release_of_what_asks() -> None:
+    assert ways("packer.draw") == [("boxes<3,>2.1.5,>=0.23",), ("packer>2.11.3",)]
+    # where the text names no other package, only the module's own release can help
+    assert ways(None) == ways("boxes") == [("boxes<3,>2.1.5,>=0.23",)]
+
+
+def test_what_moves_in_place_of_another_is_another_release_also_where_the_other_way_had_no_solution() -> None:
+    here = installed(BOXES, PACKER)
+    facts = Facts(host=Host(), environment=here, statements=(FOLD,))
+    found = decide("unmet-requirement", Situation(facts, here, {"module": "boxes", "name": "fold"}, "packer"))
+    assert found.conflicts is not None
+    sets = HittingSets(found.conflicts)
+    each = iter(sets)
+    first = next(each)
+    sets.widen(first, sets.binding(first))
+    assert next(each).pins == ("packer>2.11.3",)
