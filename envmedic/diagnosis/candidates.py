@@ -32,6 +32,8 @@ ONE_MESSAGE = 3
 """Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
 _RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception)(?=:|$)")
 NO_FAULT: Final = "not-an-env-problem"
+_FORM: Final = "form"
+"""How the ids of signatures begin that match what a text says in any words (`playbook.matching.forms`)."""
 _AS_STATED = Condition(fact="text.holds", operator="is", value=True)
 
 
@@ -80,6 +82,11 @@ class Cause:
             # at least as sure as the same facts without any text: a weak signature must not lower them
             return round(max(FACTS_ALONE, 1 - (1 - stated) * DOUBT_LEFT_BY_FACTS), 3)
         return round(stated * TRUST_LEFT_BY_FACTS, 3) if self.refuted else stated
+
+    @property
+    def by_form(self) -> bool:
+        """Whether only the form of a sentence tells of it, in words that no signature knows."""
+        return self.signature is not None and is_form(self.signature.id)
 
     @property
     def certain(self) -> bool:
@@ -160,6 +167,11 @@ def _shell_line(playbook: Playbook, signature: Signature | None, values: Derived
     return fill(text, values)
 
 
+def is_form(signature: str) -> bool:
+    """Whether the signature with this id matches a form of sentences, and not the words of a message."""
+    return signature.startswith(_FORM)
+
+
 def _place(match: TextMatch) -> tuple[int, int]:
     return match.line_number, match.part
 
@@ -217,6 +229,8 @@ def _candidate(
 ) -> Cause | None:
     """The cause that `playbook` names, None when neither text nor facts speak for it."""
     signatures = {signature.id: signature for signature in playbook.signatures}
+    worded = [match for match in matches if not is_form(match.signature)]
+    matches = worded or matches
     # equally sure matches keep the order of the text: later errors tend to follow from the first
     ordered = sorted(matches, key=lambda match: (-signatures[match.signature].confidence, match.line_number))
     best = ordered[0] if ordered else None

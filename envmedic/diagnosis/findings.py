@@ -13,7 +13,7 @@ import msgspec
 from envmedic.diagnosis.build_reason import by_first_error
 from envmedic.diagnosis.candidates import CERTAIN_ENOUGH, NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
-from envmedic.diagnosis.roots import chosen, ranked
+from envmedic.diagnosis.roots import chosen, ranked, without_guesses
 from envmedic.model.facts import Facts
 from envmedic.model.findings import (
     Alternative,
@@ -64,7 +64,8 @@ def diagnose(
     """
     derived = _derived(facts)
     statements = facts.statements if facts is not None else ()
-    causes = by_first_error(ranked(candidates(playbooks, text.matches, derived, here=here, statements=statements)))
+    found = candidates(playbooks, text.matches, derived, here=here, statements=statements)
+    causes = by_first_error(ranked(without_guesses(found)))
     best = chosen(causes, text.failures)
     latent = _latent(facts, causes)
     quiet = log is not None and all(cause.fault is None for cause in causes) and _quiet(text.failures, causes)

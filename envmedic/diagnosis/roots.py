@@ -10,7 +10,7 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
-_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
+_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
@@ -34,7 +34,9 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     raised = frozenset(cause.fault for cause in sure if cause.fault is not None and cause.raised)
 
     def present(cause: Cause) -> frozenset[Fault]:
-        return frozenset(other.fault for other in sure if other.fault is not None and not _outdone(other, cause))
+        # a guess explains nothing else
+        known = (other for other in sure if not other.by_form and not _outdone(other, cause))
+        return frozenset(other.fault for other in known if other.fault is not None)
 
     def rank(cause: Cause) -> _Rank:
         return (
@@ -44,6 +46,7 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             # what was only warned of explains an error that was raised, or stands behind it
             cause.fault is not None and cause.passing and not raised <= _follow_from(cause.fault),
             not cause.certain,
+            cause.by_form,  # a guess, beside words that are known
             not cause.confirmed,
             # roots go before symptoms, except a root that is only a generic reading of the same message
             explained(cause.fault, present(cause)),
@@ -56,6 +59,19 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
         )
 
     return tuple(sorted(causes, key=rank))
+
+
+def without_guesses(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """Return the causes without those by forms of sentences, where a signature knows the words of what failed."""
+    worded = any(_told(cause) for cause in causes)
+    return tuple(cause for cause in causes if not (worded and cause.by_form and not cause.confirmed))
+
+
+def _told(cause: Cause) -> bool:
+    """Whether known words tell of a fault for sure, and not in a warning."""
+    if cause.fault is None or cause.signature is None or cause.by_form:
+        return False
+    return cause.certain and not (cause.refuted or cause.passing or _survived(cause))
 
 
 def _follow_from(fault: Fault) -> frozenset[Fault]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from envmedic.playbook.matching import derived
+from envmedic.playbook.matching import derived, forms
 from envmedic.playbook.schema import cache, loader
 
 
@@ -31,11 +31,12 @@ def compile_shipped(root: Path) -> None:
         wanted.add(cache.playbook_file(root, key))
         cache.write_playbook(key, playbook, root)
     # in the order in which a diagnosis without playbooks of the user's asks for them
-    patterns = [signature.pattern for playbook in playbooks for signature in playbook.signatures]
-    literals = derived.cache_key(patterns)
-    if literals is not None:
-        wanted.add(cache.derived_file(root, literals))
-        derived.write_literals(literals, derived.derive_literals(patterns), root)
+    signatures = [signature.pattern for playbook in playbooks for signature in playbook.signatures]
+    for patterns in (signatures, [form.words for form in forms.FORMS]):
+        literals = derived.cache_key(patterns)
+        if literals is not None:
+            wanted.add(cache.derived_file(root, literals))
+            derived.write_literals(literals, derived.derive_literals(patterns), root)
     for file in (path for path in root.rglob("*") if path.is_file() and path not in wanted):
         file.unlink()
 

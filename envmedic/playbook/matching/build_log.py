@@ -26,7 +26,7 @@ _CUDA_TOOLS = r"(?:nvcc|ptxas|cicc|nvlink|fatbinary|cudafe\+\+)(?:\.exe)?"
 # RE2 syntax, searched anywhere in a line: prefixes of terminals, loggers and Docker come before
 _ERRORS: Final = {
     # x.cpp:12:3: fatal error: …, and gfortran's and clang's without a column
-    "the compiler": rf"[\w.+)-]:\d+:(?:\d+:)? ?(?:[\w ]{{1,30}} )?[^ -~]{{0,12}}?{_WORD_FOR_ERROR}(?: #\d+)?(?: ?:|[^ -~])",
+    "the compiler": rf"(?:\.\w{{1,5}}|[)+-]|[Mm]akefile\w*):\d+:(?:\d+:)? ?(?:[\w ]{{1,30}} )?[^ -~]{{0,12}}?{_WORD_FOR_ERROR}(?: #\d+)?(?: ?:|[^ -~])",
     # c++: fatal error: Killed signal terminated program cc1plus
     "the compiler driver": rf"(?:^|[\s/]){_COMPILERS}: (?:fatal |internal compiler )?error: |cc1plus: out of memory",
     # x.cu(12): error: …, x.cpp(12): error C2065: …
@@ -93,6 +93,11 @@ class LogLine(NamedTuple):
     """Without escapes, prefixes and what follows the first 400 characters."""
     tool: str
     """Who wrote it."""
+
+    @property
+    def by_any_program(self) -> bool:
+        """Whether any program could have written it, which no tool of a build need have run."""
+        return self.tool in _PLAIN
 
 
 class BuildLog:

@@ -64,6 +64,11 @@ class TextEnd:
         self._blocks = (*self._blocks[-1:], block)
         self._count += 1
 
+    @property
+    def begin(self) -> int:
+        """Number of the first line of the blocks that the end is taken from."""
+        return self._blocks[0].number if self._blocks else 0
+
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines of the end with their numbers."""
         return (line for block in self._blocks for line in _end(block))

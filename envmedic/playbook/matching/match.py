@@ -14,6 +14,7 @@ from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.playbook.matching.blocks import blocks, joined
 from envmedic.playbook.matching.build_log import BuildLog
 from envmedic.playbook.matching.failures import TextEnd
+from envmedic.playbook.matching.forms import form_sentences
 from envmedic.playbook.matching.lines import Reading
 from envmedic.playbook.matching.log_stream import LogStream
 from envmedic.playbook.matching.named_paths import named_paths
@@ -41,13 +42,18 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
     tally, tail, build = _Tally(), TextEnd(), BuildLog()
     for block in blocks(lines.chunks() if isinstance(lines, LogStream) else joined(lines)):
         build.see(block)
+        tally.leave(tail.begin)
         for number, window in block.windows(signatures.may_match):
             for hit in signatures.hits(window):
                 tally.add(hit, number)
         tail.add(block)
     named = named_paths(tail.lines())
-    said = [(line.number, line.text, sentence) for line, sentence in build.sentences()]
-    for number, text, sentence in (*said, *named.sentences):
+    built = list(build.sentences())
+    said = [(line.number, line.text, sentence) for line, sentence in built]
+    # a guess by the form of a sentence is for lines whose words nothing knows
+    known = tally.recent.union(line.number for line, _ in built if not line.by_any_program)
+    formed = form_sentences(item for item in tail.lines() if item[0] not in known)
+    for number, text, sentence in (*said, *named.sentences, *formed):
         for hit in signatures.hits((sentence.encode(),)):
             # the words of the line itself were searched where they stand
             if hit.start == 0:
@@ -80,9 +86,16 @@ class _Tally:
     def __init__(self) -> None:
         self._counted: dict[Key, _Counted] = {}
         self._distinct: dict[tuple[str, str], list[_Counted]] = {}
+        self.recent: set[int] = set()
+        """Numbers of lines with a match, of those near the end of what was read."""
+
+    def leave(self, begin: int) -> None:
+        """Keep of the recent lines those from line `begin` on: a long log has millions."""
+        self.recent = {number for number in self.recent if number >= begin}
 
     def add(self, hit: Hit, number: int) -> None:
         """Count a match on line `number`."""
+        self.recent.add(number)
         # once for each line: the windows of a very long line overlap, and find a match twice
         counted = self._counted.get(hit.key) or self._new(hit, number)
         if counted.last == number:
