@@ -189,7 +189,10 @@ class _Asked:
                 cause=f"{command.tool} would not touch it",
                 hint="Name the conda environment with -p PREFIX or -n NAME",
             )
-        command, wheels = _with_files(command)
+        try:
+            command, wheels = _with_files(command)
+        except CannotTell as error:
+            return self.answer((), unknown=error.summary)
         judge.require_installed(command, conda)
         offline, prefix = self._settings.offline or command.offline, Path(self._environment.real_prefix)
         with stage(self._settings.stream, "solve"):

@@ -132,7 +132,6 @@ def test_a_later_repair_is_not_held_by_the_pins_of_an_earlier_one(local: Channel
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("conda install --file wanted.txt", "--file"),
         ("conda install ./filelock-3.15.4-0.conda", "file or an address"),
         ("conda install https://example.org/noarch/filelock-3.15.4-0.tar.bz2", "file or an address"),
         ("conda remove --all", "--all"),
@@ -157,6 +156,9 @@ def test_files_and_other_environments_are_foreseen(healthy: CondaCase, tmp_path:
     assert by_file == asked(healthy, "conda install pytorch=2.5").document["changes"] != []
     (tmp_path / "environment.yml").write_text("name: env\ndependencies:\n  - pytorch=2.5\n", encoding="utf-8")
     assert asked(healthy, f"conda env update -f {tmp_path}/environment.yml").document["changes"] == by_file
+    (tmp_path / "addresses.txt").write_text("https://example.org/linux-64/a-1-0.conda\n", encoding="utf-8")
+    address = asked(healthy, f"conda install --file {tmp_path}/addresses.txt").document
+    assert (address["verdict"], address["changes"]) == ("unanswered", [])
     pruned = asked(healthy, f"conda env update -f {tmp_path}/environment.yml --prune").document
     assert any("--prune" in note for note in [pruned["summary"], *pruned["notes"]])
     assert asked(healthy, "conda create -n other python").code == 0
