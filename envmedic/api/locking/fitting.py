@@ -20,7 +20,7 @@ from envmedic.locks import lock_format, named, reading
 from envmedic.model.answers.fit import Fit, Fits, Misfit, NamedPackages
 from envmedic.model.facts import Gpu, Host
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import fit
+from envmedic.planner.family import named_fit
 
 PLATFORMS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 
@@ -70,10 +70,10 @@ def _fit(settings: Settings, file: Path, host: Host, wanted: str | None) -> Fit:
             summary=f"no set of versions fulfils it: {misfit.text}",
             python=python,
             driver=host.driver_version,
-            capabilities=fit.capabilities(host),
+            capabilities=named_fit.capabilities(host),
             misfits=(misfit,),
         )
-    return fit.judge(str(file), text, found, host, python)
+    return named_fit.judge(str(file), text, found, host, python)
 
 
 def _text(file: Path) -> str:
@@ -110,7 +110,7 @@ class _Names:
 
     def __init__(self, settings: Settings, host: Host, python: str) -> None:
         self._settings, self._host, self._python = settings, host, python
-        self._markers = markers(fit.environment_of(NamedPackages(), host, python), host)
+        self._markers = markers(named_fit.environment_of(NamedPackages(), host, python), host)
 
     def of(self, file: Path, text: str) -> NamedPackages:
         """Return the packages that `file`, with this `text`, names; requirements are resolved. Raises as `check_files`."""
