@@ -61,9 +61,10 @@ def _rows() -> dict[str, tuple[dict[str, str], ...]]:
 
 
 def xformers_for(torch: str) -> str | None:
-    """Return the newest xformers built for exactly that torch (a version without label), or None."""
-    found = (row["xformers"] for row in _rows()["xformers"] if _names(row["torch"], torch))
-    return max((_last(text) for text in found), key=versions.parsed, default=None)
+    """Return the newest xformers that goes with that torch (a version without label) by its metadata, or None."""
+    rows = (row for row in tables.coupling_tables().releases if row.name == "xformers" and row.requires.get("torch"))
+    found = (row.version for row in rows if row.python and versions.allows(row.requires["torch"], torch))
+    return max(found, key=versions.parsed, default=None)
 
 
 def torchcodec_for(torch: str) -> str | None:

@@ -16,6 +16,7 @@ from envmedic.compat import data_files
 from envmedic.compat.table_rows import (
     ArchTables,
     Companion,
+    Coupling,
     CouplingTables,
     CudaTables,
     DefaultWheel,
@@ -101,10 +102,29 @@ def _table(name: str, kind: type[T]) -> T:
     return msgspec.json.decode(read_data_file(f"{name}.json"), type=kind)
 
 
+_LEARNED: list[TorchTables] = []
+"""What this process has learned of releases that no table has yet."""
+
+
+def learn(rows: TorchTables) -> None:
+    """Add rows of a torch that is newer than the tables. A companion that is known already has them too from now on."""
+    _LEARNED.append(rows)
+    forget()
+
+
+def is_learned(torch: str) -> bool:
+    """Whether what is known of a torch was read from its own wheel by this process."""
+    return any(row.version == torch for rows in _LEARNED for row in rows.releases)
+
+
 @lru_cache(maxsize=1)
 def torch_tables() -> TorchTables:
     """Releases, variants and companions."""
-    return _table("torch_releases", TorchTables)
+    found = _table("torch_releases", TorchTables)
+    for rows in _LEARNED:
+        both = ((name, (*getattr(found, name), *getattr(rows, name))) for name in found.__struct_fields__)
+        found = TorchTables(**dict(both))
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -144,6 +164,16 @@ def numpy_generations() -> dict[str, int]:
 def coupling_tables() -> CouplingTables:
     """Releases of what is bound to torch, and of NumPy."""
     return _table("couplings", CouplingTables)
+
+
+@lru_cache(maxsize=1)
+def _couplings() -> dict[tuple[str, str], Coupling]:
+    return {(row.name, row.version): row for row in coupling_tables().releases}
+
+
+def coupling(name: str, version: str) -> Coupling | None:
+    """What a release needs of torch; None for one that the tables do not have."""
+    return _couplings().get((name, version))
 
 
 def numpy_releases() -> tuple[NumpyRelease, ...]:

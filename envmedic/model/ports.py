@@ -91,6 +91,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     """Limits on the versions of whatever is chosen, such as ``setuptools<81``."""
     without_files: bool = False
     """Whether limits in files of this machine are left aside, since some do not bind; `constraints` has the others."""
+    platform: str | None = None
+    """uv's name of the platform of another machine, such as ``aarch64-manylinux_2_28``; None for this one."""
 
 
 class Resolution(Model, frozen=True, kw_only=True):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,3 +78,50 @@ def test_indexes_of_uv_count_beside_those_of_pip(reader: Shell, shared: Case, tm
         assert [row["name"] for row in done.document["changes"]] == [name]
     planned = both.envmedic("plan", "--playbook", "nms-cuda", "--no-gpu", "-p", str(shared.prefix))
     assert planned.code == 0, planned.told()
+
+
+def host_file(directory: Path, facts: dict[str, Any], **changes: object) -> str:
+    """Facts of another machine."""
+    facts["host"].update(changes)
+    path = directory / "host.json"
+    path.write_text(json.dumps(facts))
+    return str(path)
+
+
+def test_a_pair_without_wheels_together_is_named_with_the_nearest_set_and_the_build(
+    reader: Shell, shared: Case
+) -> None:
+    done = asked(reader, shared, "vllm>=0.17,<=0.33", "flash-attn")
+    assert (done.code, done.document["verdict"]) == (1, "needs-build"), done.told()
+    together = done.document["together"]
+    assert "have no wheels for one torch" in together["lacking"][0]
+    assert together["nearest"] == ["torch==2.8.0", "vllm==0.11.0", "flash-attn==2.8.3.post1"]
+    assert together["build"].startswith("building flash-attn beside torch==2.14.0, vllm==0.33.0 takes ")
+    assert "ninja" in together["build"]
+    shown = reader.envmedic("check", "-p", str(shared.prefix), "vllm>=0.17,<=0.33", "flash-attn").out
+    assert "take the nearest set that has wheels: torch==2.8.0 vllm==0.11.0" in shown
+
+
+def test_a_machine_of_another_kind_gets_its_own_wheels(reader: Shell, shared: Case, tmp_path: Path) -> None:
+    wheels = [
+        make_wheel(tmp_path, "everywhere", "1.0", tags=("py3-none-manylinux_2_28_x86_64",)),
+        make_wheel(tmp_path, "everywhere", "2.0", tags=("py3-none-manylinux_2_28_aarch64",)),
+        make_wheel(tmp_path, "only-here", "1.0", tags=("py3-none-manylinux_2_28_x86_64",)),
+    ]
+    user = reader.having(PIP_EXTRA_INDEX_URL=write_index(tmp_path / "index", wheels))
+    here = user.envmedic("facts", "--host-only", "--json").document
+    other = "aarch64" if here["host"]["machine"] == "x86_64" else "x86_64"
+    file = host_file(tmp_path, here, machine=other, glibc="2.39")
+    words = ("check", "--json", "-p", str(shared.prefix), "--host", file)
+    versions = {
+        name: [row["after"] for row in user.envmedic(*words, name).document["changes"]]
+        for name in ("everywhere", "only-here")
+    }
+    assert versions == (
+        {"everywhere": ["2.0"], "only-here": []}
+        if other == "aarch64"
+        else {"everywhere": ["1.0"], "only-here": ["1.0"]}
+    )
+    lacking = user.envmedic(*words, "flash-attn", "bitsandbytes")
+    if other == "aarch64":
+        assert lacking.document["together"]["without_wheel"] == ["flash-attn"]

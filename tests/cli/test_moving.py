@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -85,6 +86,14 @@ def test_torch_moves_on_with_what_is_bound_to_it_and_comes_back(moving: tuple[Pa
     shown = user.envmedic("plan", "--policy", "newest", "--no-gpu", *target)
     assert f"Moves        torch {TORCH} -> {found.versions['torch']}, torchvision {REPAIRED} -> " in shown.out
     assert shown.out.rstrip().endswith(f"envmedic apply --policy newest --no-gpu -p {prefix}")
+    facts = user.envmedic("facts", "--host-only", "--json").document
+    facts["host"]["machine"] = "aarch64" if facts["host"]["machine"] == "x86_64" else "x86_64"
+    (room / "host.json").write_text(json.dumps(facts))
+    elsewhere = user.envmedic(
+        "plan", "--policy", "newest", "--host", str(room / "host.json"), "--json", "--no-gpu", *target
+    )
+    assert any("The wheels are those for" in note for note in elsewhere.document["notes"]), elsewhere.told()
+    assert not any("The wheels are those for" in note for note in plan["notes"])
     fetched = user.envmedic("plan", "--policy", "newest", "--no-gpu", "--fetch", "-o", str(file), *target)
     assert fetched.code == 0, fetched.told()
     assert state_of(prefix) == before

@@ -30,7 +30,7 @@ def test_ranges_are_read_as_they_are_written(words: str, torch: str, *, expected
 
 def test_each_package_has_its_source_and_knows_its_torch() -> None:
     assert all(guide.source for guide in guides().values())
-    assert [row.release for row in fitting(guides()["xformers"], "2.5.1")] == ["0.0.28.post3, 0.0.29, 0.0.29.post1"]
+    assert [row.release for row in fitting(guides()["torchcodec"], "2.5.1")] == ["0.1"]
     assert not fitting(guides()["flash-attn"], "2.11.0")
 
 

@@ -25,7 +25,15 @@ PYTORCH_RELEASES_CODE_CC: dict[str, set[int]] = {
 LIBRARY = b"\x7fELF..sm_75 sm_80 sm_120 compute_120\0..numpy._core.multiarray\0"
 
 
-def torch(directory: Path, version: str, *, cuda: str = "13.2", python: str = "cp314-cp314") -> Wheel:
+def torch(
+    directory: Path,
+    version: str,
+    *,
+    cuda: str = "13.2",
+    python: str = "cp314-cp314",
+    requires_python: str = ">=3.12",
+    platform: str = "manylinux_2_28_x86_64",
+) -> Wheel:
     """A wheel of torch with those parts that tell of it."""
     label = version + "+cu" + cuda.replace(".", "")
     return make_wheel(
@@ -39,8 +47,8 @@ def torch(directory: Path, version: str, *, cuda: str = "13.2", python: str = "c
             "torch/lib/libtorch_cuda.so": random.Random(99).randbytes(3 << 20),
         },
         requires=('triton==9.1.0; platform_system == "Linux"', "filelock"),
-        requires_python=">=3.12",
-        tags=(f"{python}-manylinux_2_28_x86_64",),
+        requires_python=requires_python,
+        tags=(f"{python}-{platform}",),
     )
 
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envmedic.api.context.observation import observe, stage
+from envmedic.api.context.other_machine import platform_of
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import installer_of, require_repair_packages
+from envmedic.api.knowledge import newer_torch
 from envmedic.errors import InstallerError, NetworkError, NoSolution
 from envmedic.installers.index.credentials import without_credentials
 from envmedic.model.answers.compatibility import Compatibility
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner import whatif
+from envmedic.planner.asked import whatif
 
 
 def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Compatibility:
@@ -24,6 +26,7 @@ def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Comp
     if not state.pending:
         return whatif.answer(state, whatif.ResolvedWay(None, None), ())
     require_repair_packages()  # not a reason against one of the ways
+    newer_torch.learn(settings, state.environment, state.pending)
     possible, considered = whatif.ways(state)
     return whatif.answer(state, _first(settings, state, possible), considered)
 
@@ -36,7 +39,7 @@ def _first(settings: Settings, state: whatif.WhatIfRequest, possible: Sequence[w
     installer = installer_of(settings)
     refusals: list[str] = []
     for way in possible:
-        request = _request(settings, way)
+        request = _request(settings, state, way)
         try:
             with stage(settings.stream, "resolve"):
                 resolution = installer.resolve(request, state.environment, settings.stream.emit)
@@ -53,7 +56,7 @@ def _first(settings: Settings, state: whatif.WhatIfRequest, possible: Sequence[w
     return whatif.ResolvedWay(None, None, tuple(refusals))
 
 
-def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:
+def _request(settings: Settings, state: whatif.WhatIfRequest, way: whatif.Way) -> ResolveRequest:
     return ResolveRequest(
         pins=way.pins,
         variant=way.found.variant if way.found else None,
@@ -62,6 +65,7 @@ def _request(settings: Settings, way: whatif.Way) -> ResolveRequest:
         find_links=settings.find_links,
         offline=settings.offline,
         torch_index=settings.torch_index,
+        platform=platform_of(state.facts.host),
     )
 
 

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from envmedic import planner
 from envmedic.api.context.observation import stage
+from envmedic.api.context.other_machine import note, platform_of
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import conda_of
 from envmedic.api.planning.pin_limits import PinLimits
@@ -27,6 +28,7 @@ from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution, ResolveRequest
 from envmedic.model.program import Program
+from envmedic.planner.asked import together
 from envmedic.planner.constraints import keeping
 from envmedic.planner.family_move import UNCHANGED
 from envmedic.planner.moves.comparison import ResolvedMoves, compare
@@ -241,6 +243,8 @@ class _PlanMaker:
         if proposal.request is not None:
             with stage(self.settings.stream, "resolve"):
                 found = self._wheels(proposal, proposal.request)
+            if platform_of(self.case.facts.host) is not None:
+                found = msgspec.structs.replace(found, notes=(*found.notes, note(self.case.facts.host)))
         markers = planner.markers(environment, self.case.facts.host)
         wheels, request = planner.divided(proposal, found.artifacts, environment, markers)
         if request is None:
@@ -252,15 +256,17 @@ class _PlanMaker:
 
     def _wheels(self, proposal: planner.Proposal, request: ResolveRequest) -> Resolution:
         environment, emit = self.environment, self.settings.stream.emit
+        platform = platform_of(self.case.facts.host)
         try:
-            return self.installer.resolve(request, environment, emit)
+            return self.installer.resolve(msgspec.structs.replace(request, platform=platform), environment, emit)
         except NoSolution as error:
+            error.details += together.reasons(self.case.facts, environment, request)
             # no wheels for conda's packages as they are; perhaps for other versions, which conda can then install
             loosened = planner.loosened(proposal, environment)
             if loosened is None:
                 raise planner.blamed(self.limits.held, error) from error
             try:
-                return self.installer.resolve(loosened, environment, emit)
+                return self.installer.resolve(msgspec.structs.replace(loosened, platform=platform), environment, emit)
             except NoSolution:
                 # the first reason names the packages that the user has
                 raise planner.blamed(self.limits.held, error) from None

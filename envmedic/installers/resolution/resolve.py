@@ -195,7 +195,7 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         python = python_for(question.environment.interpreter)
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
-            *("--only-binary=:all:", "--no-python-downloads", f"--python={python}"),
+            *("--only-binary=:all:", "--no-python-downloads", f"--python={python}", *_platform(question.request)),
             *_settings(question.options, folder),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
@@ -214,6 +214,10 @@ def _preferred(stays: Mapping[str, str]) -> Iterator[str]:
     yield from ('lock-version = "1.0"', 'created-by = "envmedic"')
     for name, release in stays.items():
         yield from ("[[packages]]", f'name = "{name}"', f'version = "{release}"')
+
+
+def _platform(request: ResolveRequest) -> tuple[str, ...]:
+    return () if request.platform is None else (f"--python-platform={request.platform}",)
 
 
 def _settings(options: UvOptions, folder: Path) -> tuple[str, ...]:
@@ -369,6 +373,8 @@ def _misfit(
 ) -> Misfit | None:
     """A candidate that needs another version of something that stays."""
     markers = marker_environment(question.environment)
+    if question.request.platform is not None:
+        markers["platform_machine"] = question.request.platform.partition("-")[0]
     for candidate, release, requires in found:
         known = _required_already(candidate, question.environment)
         for text in requires:

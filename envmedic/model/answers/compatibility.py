@@ -24,6 +24,19 @@ class Consideration(Model, frozen=True, kw_only=True):
     """Where that is known from."""
 
 
+class Together(Model, frozen=True, kw_only=True):
+    """Whether wheels of all that is asked for exist for one torch, where no way to install it was found."""
+
+    lacking: tuple[str, ...] = ()
+    """Which have no wheel here, or none together, a sentence each."""
+    nearest: tuple[str, ...] = ()
+    """The nearest set that has wheels, as exact versions with torch first; empty where none is known."""
+    without_wheel: tuple[str, ...] = ()
+    """Distributions that have no wheel here in any version: they must be left out or built."""
+    build: str | None = None
+    """What a build takes, instead of another set; null where that is not known."""
+
+
 class Compatibility(Model, frozen=True, kw_only=True):
     """The document of ``envmedic check --json``."""
 
@@ -46,6 +59,8 @@ class Compatibility(Model, frozen=True, kw_only=True):
     """CUDA variant to take, null where there is none to choose."""
     index: str | None = None
     """URL of the index, page or directory to take it from, null for the one that is configured."""
+    together: Together | None = None
+    """What is known of the set, null where a way was found or nothing of it is in the tables."""
     command: tuple[str, ...] = ()
     """How to install it by hand, with exact versions; empty where that would not work."""
     interrupted: str | None = None

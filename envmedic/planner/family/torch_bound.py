@@ -29,8 +29,10 @@ def bound(environment: Environment) -> Iterator[tuple[Distribution, str]]:
         row = tables.extensions().get(item.name)
         first = row.stable_abi_from if row is not None else None
         installed = versions.version(item.version)
-        stable = first is not None and installed is not None and installed >= Version(first)
+        read = tables.coupling(item.name, versions.public(item.version))
+        interface = read.interface if read is not None else None
+        stable = interface == "stable" or (first is not None and installed is not None and installed >= Version(first))
         if row is not None and row.compiled_for_torch and not stable:
             yield item, "its binaries are compiled for one torch"
-        elif item.name in linked and not stable:
+        elif (item.name in linked or interface == "torch") and not stable:
             yield item, "its libraries link those of torch"

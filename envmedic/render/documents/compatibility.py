@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
-from envmedic.model.answers.compatibility import Compatibility, Verdict
+from envmedic.model.answers.compatibility import Compatibility, Together, Verdict
 from envmedic.render.documents.plan import change_rows
 from envmedic.render.text import Line, Tone, joined, line, part, section, table
 
@@ -25,6 +26,17 @@ def compatibility_lines(found: Compatibility) -> list[Line]:
         *section("It would break", [line(f"  - {text}") for text in found.breaks]),
         *section("Why", [line(f"  {_SIGNS[item.speaks]} {item.text}") for item in found.considerations]),
     ]
+    if found.together is not None:
+        lines += section("Instead", [line(f"  {text}") for text in _instead(found.together)])
     if found.command:
         lines += [line(""), line("Nothing has been changed. By hand:"), line(f"  {shlex.join(found.command)}")]
     return lines
+
+
+def _instead(found: Together) -> Iterator[str]:
+    if found.without_wheel:
+        yield f"leave out or build: {', '.join(found.without_wheel)}"
+    if found.nearest:
+        yield f"take the nearest set that has wheels: {' '.join(found.nearest)}"
+    if found.build is not None:
+        yield found.build

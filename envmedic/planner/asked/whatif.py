@@ -22,6 +22,7 @@ from envmedic.model.facts import Environment, Facts
 from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member
 from envmedic.model.plan import Change
 from envmedic.model.ports import Resolution
+from envmedic.planner.asked import binaries, together
 from envmedic.planner.changes.requirement_checks import markers, meets, newly_unmet
 from envmedic.planner.family import family_query
 from envmedic.planner.family.torch_bound import bound
@@ -191,17 +192,35 @@ def answer(state: WhatIfRequest, found: ResolvedWay, considered: Sequence[Consid
     if not state.pending:
         return _made(state, "works", "installed already, in versions that meet it", notes)
     if found.way is None:
-        build = _needs_build(state)
-        # building from source does not help a GPU that the package does not support
-        verdict: Verdict = "needs-build" if build is not None and not refused else "does-not-work"
-        return _made(state, verdict, build or "there is no way to install it here", notes)
+        return _without_wheels(state, notes, refused=refused)
     return _installable(state, found, notes, refused=refused)
+
+
+def _without_wheels(state: WhatIfRequest, notes: list[Consideration], *, refused: bool) -> Compatibility:
+    """Say which of it have no wheels together, and what comes nearest or what a build takes."""
+    known = together.answer(state.facts, state.environment, state.pending)
+    # the reasons by the tables first: the installer names versions one by one
+    notes = [*together.considerations(known), *notes]
+    guide = together.to_build(known, [canonicalize_name(item.name) for item in state.pending])
+    build = together.build_of(guide, known, state.facts.host) if guide is not None else None
+    summary = f"{guide.name} has no wheel that fits; {build}" if guide is not None else None
+    if known.lacking:
+        summary = known.lacking[0].reason
+    # building from source does not help a GPU that the package does not support
+    verdict: Verdict = "needs-build" if build is not None and not refused else "does-not-work"
+    made = _made(state, verdict, summary or "there is no way to install it here", notes)
+    return msgspec.structs.replace(made, together=together.together(known, build))
 
 
 def _installable(
     state: WhatIfRequest, found: ResolvedWay, notes: list[Consideration], *, refused: bool
 ) -> Compatibility:
     new = _new(found)
+    brought = {str(canonicalize_name(item.name)): item.version for item in new}
+    # the rules have chosen the build of a set; any other torch is what the index has by default
+    own = found.way is None or found.way.found is None
+    unfit = binaries.refusals(state.facts, state.environment, brought) if own else ()
+    notes = [*unfit, *binaries.doubts(state.facts, state.environment, brought), *notes]
     changes = _changes(state.environment, new)
     broken = _breaks(state, new)
     touched = [item for item in changes if item.kind == "change"]
@@ -209,9 +228,9 @@ def _installable(
     summary = "it can be installed beside what is there"
     if touched:
         summary = "it takes changes: " + ", ".join(f"{item.name} {item.before} -> {item.after}" for item in touched)
-    if broken or refused:
+    if broken or refused or unfit:
         verdict = "does-not-work"
-        summary = broken[0] if broken else "it does not run on the GPUs here"
+        summary = broken[0] if broken else unfit[0].text if unfit else "it does not run on the GPUs here"
     variant = found.way.found.variant if found.way and found.way.found else None
     return _made(
         state,
@@ -301,7 +320,8 @@ def _command(artifacts: Sequence[New], index: str | None) -> tuple[str, ...]:
 def _guided(state: WhatIfRequest) -> list[Consideration]:
     """Notes from the extension data: for which torch the wheels are, and where they are published."""
     torch = state.environment.torch
-    notes: list[Consideration] = []
+    names = [canonicalize_name(item.name) for item in state.pending]
+    notes = list(together.made_for(state.facts, state.environment, names))
     for guide in _guides(state):
         rows = guides.fitting(guide, torch.version) if torch is not None else ()
         notes += (Consideration(speaks="for", text=_row_text(guide, row), source=guide.source) for row in rows)
@@ -337,15 +357,3 @@ def _on_gpus(state: WhatIfRequest) -> list[Consideration]:
                 text = f"{guide.name} needs compute capability {guide.capability_min}, {gpu.name} has {gpu.compute_capability}"
                 found.append(Consideration(speaks="against", text=text, source=guide.source))
     return found
-
-
-def _needs_build(state: WhatIfRequest) -> str | None:
-    """Return what a build takes, for the first package that the data know to be built from source."""
-    for guide in _guides(state):
-        if not guide.needs:
-            continue
-        toolkits = [item for item in state.facts.host.toolkits if item.nvcc]
-        have = f"nvcc {toolkits[0].version} is at {toolkits[0].path}" if toolkits else "no nvcc was found here"
-        flags = f" with {' '.join(guide.flags)}" if guide.flags else ""
-        return f"{guide.name} has no wheel on the index that fits this environment; building it takes {', '.join(guide.needs)}{flags} ({have})"
-    return None
