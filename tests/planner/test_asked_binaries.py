@@ -76,7 +76,7 @@ def test_a_plan_that_finds_no_wheels_tells_which_pins_have_none_together() -> No
 
 def test_the_release_for_the_installed_torch_is_named() -> None:
     known, environment = facts()
-    torch = TorchBuild(version="2.5.1+cu124", variant="cu124")
+    torch = TorchBuild(version="2.5.1+cu124", variant="cu124", cuda="12.4")
     there = msgspec.structs.replace(environment, torch=torch)
     found = [item.text for item in together.made_for(known, there, ("xformers", "flash-attn", "decord"))]
     assert found == ["xformers 0.0.29.post1 has wheels for torch 2.5.1"]
