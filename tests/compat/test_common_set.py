@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
-from envmedic.compat import common_set, tables
-from envmedic.compat.common_set import Answer, Place
+from envmedic.compat import tables
 from envmedic.compat.table_rows import Coupling
+from envmedic.compat.torch_family import common_set
+from envmedic.compat.torch_family.common_set import SetAnswer, SetPlace
 
-X86, ARM = Place(platform="linux_x86_64", python="3.12"), Place(platform="linux_aarch64", python="3.12")
+X86, ARM = SetPlace(platform="linux_x86_64", python="3.12"), SetPlace(platform="linux_aarch64", python="3.12")
 
 
-def asked(*requirements: str, place: Place = X86) -> Answer:
+def asked(*requirements: str, place: SetPlace = X86) -> SetAnswer:
     return common_set.answer([Requirement(item) for item in requirements], place)
 
 
@@ -70,7 +71,7 @@ def test_a_companion_counts_with_the_torch_that_it_is_for() -> None:
 
 
 def test_of_what_the_tables_do_not_know_nothing_is_said() -> None:
-    assert asked("decord", "requests") == Answer()
+    assert asked("decord", "requests") == SetAnswer()
 
 
 @pytest.mark.parametrize(

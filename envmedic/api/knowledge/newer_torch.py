@@ -10,8 +10,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic.api.context.settings import Settings
-from envmedic.compat import newer_torch, published, tables, versions
+from envmedic.compat import published, tables, versions
 from envmedic.compat.published import CompanionRelease, TorchRelease
+from envmedic.compat.torch_family import newer_torch
 from envmedic.errors import EnvmedicError
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment

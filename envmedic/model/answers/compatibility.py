@@ -24,7 +24,7 @@ class Consideration(Model, frozen=True, kw_only=True):
     """Where that is known from."""
 
 
-class Together(Model, frozen=True, kw_only=True):
+class WheelsTogether(Model, frozen=True, kw_only=True):
     """Whether wheels of all that is asked for exist for one torch, where no way to install it was found."""
 
     lacking: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Compatibility(Model, frozen=True, kw_only=True):
     """CUDA variant to take, null where there is none to choose."""
     index: str | None = None
     """URL of the index, page or directory to take it from, null for the one that is configured."""
-    together: Together | None = None
+    together: WheelsTogether | None = None
     """What is known of the set, null where a way was found or nothing of it is in the tables."""
     command: tuple[str, ...] = ()
     """How to install it by hand, with exact versions; empty where that would not work."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from envmedic.compat import common_set, tables, versions
+from envmedic.compat import tables, versions
 from envmedic.compat.table_rows import Coupling
+from envmedic.compat.torch_family import common_set
 from envmedic.compat.torch_family.rules import Build, check_torch
 from envmedic.compat.torch_family.target import target_of
 from envmedic.model.answers.compatibility import Consideration

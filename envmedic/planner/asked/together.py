@@ -8,23 +8,24 @@ from fnmatch import fnmatchcase
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.compat import common_set, guides, versions
-from envmedic.compat.common_set import Answer, Place
+from envmedic.compat import guides, versions
 from envmedic.compat.guides import Guide
-from envmedic.model.answers.compatibility import Consideration, Together
+from envmedic.compat.torch_family import common_set
+from envmedic.compat.torch_family.common_set import SetAnswer, SetPlace
+from envmedic.model.answers.compatibility import Consideration, WheelsTogether
 from envmedic.model.facts import Environment, Facts, Host
 from envmedic.model.ports import ResolveRequest
 
 
-def answer(facts: Facts, environment: Environment, requirements: Sequence[Requirement]) -> Answer:
+def answer(facts: Facts, environment: Environment, requirements: Sequence[Requirement]) -> SetAnswer:
     """Return what is known of the set, for the machine of the facts and the Python of the environment."""
     return common_set.answer(requirements, _place(facts, environment))
 
 
-def _place(facts: Facts, environment: Environment) -> Place:
+def _place(facts: Facts, environment: Environment) -> SetPlace:
     python = environment.interpreter
     tag = ".".join((python.version or "").split(".")[:2]) + ("t" if python.free_threaded else "")
-    return Place(platform=f"{facts.host.system}_{facts.host.machine}", python=tag)
+    return SetPlace(platform=f"{facts.host.system}_{facts.host.machine}", python=tag)
 
 
 def made_for(facts: Facts, environment: Environment, names: Iterable[str]) -> Iterator[Consideration]:
@@ -52,7 +53,7 @@ def reasons(facts: Facts, environment: Environment, request: ResolveRequest) -> 
     return tuple(item.text for item in considerations(found))
 
 
-def considerations(found: Answer) -> tuple[Consideration, ...]:
+def considerations(found: SetAnswer) -> tuple[Consideration, ...]:
     """Return the objections, and the nearest set as a note."""
     against = [Consideration(speaks="against", text=item.reason, source=item.source) for item in found.lacking]
     if found.nearest is not None:
@@ -63,11 +64,11 @@ def considerations(found: Answer) -> tuple[Consideration, ...]:
     return tuple(against)
 
 
-def together(found: Answer, build: str | None) -> Together | None:
+def together(found: SetAnswer, build: str | None) -> WheelsTogether | None:
     """Return what a document says of it; None where there is nothing to say."""
     if not found.lacking:
         return None
-    return Together(
+    return WheelsTogether(
         lacking=tuple(item.reason for item in found.lacking),
         nearest=found.nearest.pins() if found.nearest is not None else (),
         without_wheel=found.without_wheel,
@@ -75,14 +76,14 @@ def together(found: Answer, build: str | None) -> Together | None:
     )
 
 
-def to_build(found: Answer, asked: Iterable[str]) -> Guide | None:
+def to_build(found: SetAnswer, asked: Iterable[str]) -> Guide | None:
     """Return the guide to what would have to be built; without a set in the tables, the first that needs a build."""
     known = guides.guides()
     names = [found.to_build] if found.to_build is not None else [*asked]
     return next((known[name] for name in names if name in known and known[name].needs), None)
 
 
-def build_of(guide: Guide, found: Answer, host: Host) -> str:
+def build_of(guide: Guide, found: SetAnswer, host: Host) -> str:
     """Return what a build takes, for which torch, and what of it is here."""
     toolkits = [item for item in host.toolkits if item.nvcc]
     have = f"nvcc {toolkits[0].version} is at {toolkits[0].path}" if toolkits else "no nvcc was found here"

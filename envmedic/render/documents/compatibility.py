@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from envmedic.model.answers.compatibility import Compatibility, Together, Verdict
+from envmedic.model.answers.compatibility import Compatibility, Verdict, WheelsTogether
 from envmedic.render.documents.plan import change_rows
 from envmedic.render.text import Line, Tone, joined, line, part, section, table
 
@@ -33,7 +33,7 @@ def compatibility_lines(found: Compatibility) -> list[Line]:
     return lines
 
 
-def _instead(found: Together) -> Iterator[str]:
+def _instead(found: WheelsTogether) -> Iterator[str]:
     if found.without_wheel:
         yield f"leave out or build: {', '.join(found.without_wheel)}"
     if found.nearest:

@@ -22,7 +22,7 @@ _MOST = 6
 """Members of a set that are looked at; more would take too long to combine."""
 
 
-class Place(Model, frozen=True, kw_only=True):
+class SetPlace(Model, frozen=True, kw_only=True):
     """Where a set must work."""
 
     platform: str
@@ -64,7 +64,7 @@ class Lacking(Model, frozen=True, kw_only=True):
     source: str = ""
 
 
-class Answer(Model, frozen=True, kw_only=True):
+class SetAnswer(Model, frozen=True, kw_only=True):
     """What is known of a set."""
 
     found: CommonSet | None = None
@@ -85,24 +85,24 @@ def known(name: str) -> bool:
     return name in _releases() or name in _COMPANIONS or bool(_documented(name))
 
 
-def answer(requirements: Sequence[Requirement], place: Place) -> Answer:
+def answer(requirements: Sequence[Requirement], place: SetPlace) -> SetAnswer:
     """Say whether wheels of all that is asked for exist for one torch. Other requirements than known ones are left out."""
     asked = {str(canonicalize_name(item.name)): str(item.specifier) for item in requirements}
     torch = [item for item in tables.releases() if versions.allows(asked.get("torch", ""), item)][::-1]
     names = tuple(name for name in asked if known(name))[:_MOST]
     if not names:
-        return Answer()
+        return SetAnswer()
     fitting = {name: _candidates(name, asked[name], place) for name in names}
     found = _set(fitting, torch)
     if found is not None:
-        return Answer(found=found)
+        return SetAnswer(found=found)
     every = {name: _candidates(name, "", place) for name in names}
     bare = tuple(name for name in names if not every[name])
     rest = {name: found for name, found in every.items() if found}
     newest_first = list(tables.releases())[::-1]
     lacking = tuple(_lacking(asked, fitting, every, torch, place))
     to_build, beside = _built(lacking, fitting, torch)
-    return Answer(
+    return SetAnswer(
         lacking=lacking,
         to_build=to_build,
         beside=beside,
@@ -152,7 +152,7 @@ def _lacking(
     fitting: Mapping[str, tuple[Candidate, ...]],
     every: Mapping[str, tuple[Candidate, ...]],
     torch: Sequence[str],
-    place: Place,
+    place: SetPlace,
 ) -> Iterator[Lacking]:
     for name, found in fitting.items():
         if not found:
@@ -222,7 +222,7 @@ def _agree(one: Candidate, other: Candidate) -> bool:
     )
 
 
-def _candidates(name: str, spec: str, place: Place) -> tuple[Candidate, ...]:
+def _candidates(name: str, spec: str, place: SetPlace) -> tuple[Candidate, ...]:
     """Return the releases with a wheel here, the newest first."""
     if name in _COMPANIONS:
         found = list(_companions(name, place))
@@ -241,7 +241,7 @@ def _releases() -> Mapping[str, tuple[Coupling, ...]]:
     return found
 
 
-def _candidate(row: Coupling, place: Place) -> Candidate | None:
+def _candidate(row: Coupling, place: SetPlace) -> Candidate | None:
     if not {place.python, "py3"} & set(row.python.get(place.platform, ())):
         return None
     rest = {name: spec for name, spec in row.requires.items() if name != "torch"}
@@ -250,7 +250,7 @@ def _candidate(row: Coupling, place: Place) -> Candidate | None:
     )
 
 
-def release_for(name: str, torch: str, place: Place) -> Candidate | None:
+def release_for(name: str, torch: str, place: SetPlace) -> Candidate | None:
     """Return the newest release with a wheel on the default index for a torch, by its metadata or libraries."""
     rows = (row for row in _releases().get(name, ()) if row.requires.get("torch") or row.interface == "stable")
     found = [item for row in rows if (item := _candidate(row, place)) is not None and torch in item.torch]
@@ -319,7 +319,7 @@ def _documented(name: str) -> list[Candidate]:
     ]
 
 
-def _companions(name: str, place: Place) -> Iterator[Candidate]:
+def _companions(name: str, place: SetPlace) -> Iterator[Candidate]:
     for row in tables.companions(name).values():
         if not row.yanked and {place.python, "py3"} & set(row.python.get(place.platform, ())):
             torch = frozenset(item for item in tables.releases() if item in row.torch)
