@@ -192,7 +192,7 @@ def test_in_a_conda_prefix_all_is_imported(tmp_path: Path) -> None:
 def test_for_what_is_only_added_those_who_name_it_stand_for_those_behind_them(tmp_path: Path) -> None:
     others = (
         package("user", "try:\n    import changed\nexcept ImportError:\n    pass\n"),
-        package("behind", "", "user"),
+        package("behind", "import user\n", "user"),
     )
     asking = package("asking", "", "changed; extra == 'fast'")
     tree = install(tmp_path / "env", tmp_path / "wheels", (CHANGED, *others, asking, *BYSTANDERS))
@@ -207,3 +207,21 @@ def test_for_what_is_only_added_those_who_name_it_stand_for_those_behind_them(tm
 def test_a_distribution_that_is_named_counts_without_a_changed_file(tmp_path: Path) -> None:
     tree = install(tmp_path / "env", tmp_path / "wheels", (CHANGED, package("user", "import changed\n"), *BYSTANDERS))
     assert unaffected(tree, tree, [], ["Changed"]) == {"bystander", "reader"}
+
+
+def test_what_merely_requires_an_affected_one_and_never_names_it_is_left_out(tmp_path: Path) -> None:
+    """As `idna`, whose extra `all` leads to pytest and from there, by further extras, to most of what there is."""
+    user = package("user", "import changed\n")
+    extra = package("extra", "answer = 'of user'\n", "user; extra == 'all'")
+    naming = package("naming", "import user\n", "user; extra == 'all'")
+    tree = install(tmp_path / "env", tmp_path / "wheels", (CHANGED, user, extra, naming, *BYSTANDERS))
+    assert unaffected(tree, tree, [f"{SITE}/changed/part.py"], ()) == {"bystander", "reader", "extra"}
+
+
+def test_the_name_of_a_library_is_a_whole_word(tmp_path: Path) -> None:
+    """``image.so`` is no part of ``image.sort``, nor ``_C.so`` of ``x_C.so``."""
+    changed = Package("changed", {"changed/image.so": shared_library("int f(void) { return 1; }", name="image.so")})
+    named = package("named", "library = 'image.so'\n")
+    sorts = package("sorts", "class image: sort = sorted\nimage.sort([])\n")
+    tree = install(tmp_path / "env", tmp_path / "wheels", (changed, named, sorts, *BYSTANDERS))
+    assert unaffected(tree, tree, [f"{SITE}/changed/image.so"], ()) == {"bystander", "reader", "sorts"}

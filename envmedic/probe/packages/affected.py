@@ -1,7 +1,9 @@
 """Which packages changed files can affect when they are imported; read from files, nothing is imported.
 
 A package is affected if its distribution changed, requires one that did, names one in an import or as a text (guarded,
-lazy or in an entry point), uses a part of a package that does, or loads a library that changed.
+lazy or in an entry point), requires and names an affected one, uses a part of a package that names a changed one, or
+loads a library that changed. That it merely requires an affected one does not count: extras lead from almost any
+distribution to almost any other, and what a package nowhere names it does not import.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from envmedic.forked import spread
 from envmedic.probe.elf.dynamic import Elf, ElfError
 from envmedic.probe.layout import read_layout, site_packages
 from envmedic.probe.metadata import normalise, parse_record
@@ -22,6 +26,9 @@ _GROUP = re.compile(r"^\[([^\]]+)\]", re.MULTILINE)
 _SCRIPTS = frozenset({"console_scripts", "gui_scripts"})
 _EVERYWHERE = re.compile(r"(.*\.pth|pyvenv\.cfg|bin/python[0-9.]*|(.*/)?(site|user)customize\.py)")
 """Files that every start of Python reads."""
+_IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^#\n]*", re.MULTILINE)
+_READERS = 8
+"""Processes that read sources at a time."""
 
 
 @dataclass
@@ -70,12 +77,22 @@ def unaffected(
     loading = _loading(now, libraries) if libraries else set()
     known = moved | loading
     others = [item for item in now if item.name not in known]
-    direct = known | _naming(others, names | groups, {_stem(name) for name in libraries})
+    tops = {item.name: item.tops for item in now}
+    named = _named(others, names | groups, {_stem(name) for name in libraries}, tops)
+    direct = known | {name for name, (direct, _) in named.items() if direct}
+    asking = {item.name for item in now if item.requires & moved}
     if near:
-        tops = {top for item in now if item.name in direct or item.requires & moved for top in item.tops} | names
-        return frozenset({top for item in now for top in item.tops} - tops)
-    reached = _requiring(now, direct)
-    others = [item for item in now if item.name not in reached]
+        spared = {top for item in now if item.name in direct | asking for top in item.tops} | names
+        return frozenset({top for item in now for top in item.tops} - spared)
+    reached = direct | asking
+    while new := {
+        item.name
+        for item in others
+        if item.name not in reached
+        and any(tops[other] & named[item.name][1] for other in item.requires & reached if other in tops)
+    }:
+        reached |= new
+    others = [item for item in others if item.name not in reached]
     reached |= _naming_parts(others, {top for item in now if item.name in direct for top in item.tops})
     left = {top for item in now if item.name in reached for top in item.tops} | names
     return frozenset({top for item in now for top in item.tops} - left)
@@ -180,27 +197,54 @@ def _needed(library: Path, changed: set[str]) -> tuple[frozenset[str], str]:
         return frozenset(changed), library.name
 
 
-def _naming(packages: Iterable[_Package], names: set[str], libraries: set[str]) -> set[str]:
-    """The packages that name one of `names` in an import, as a text of its own or in an entry point, or a library."""
-    if not names:
-        return set()
-    either = "|".join(sorted(map(re.escape, names)))
-    importing = rf"^[ \t]*(?:from|import)\b[^#\n]*(?<![\w.])(?:{either})(?!\w)"
-    pattern = re.compile(rf"{importing}|[\"'](?:{either})(?:\.[\w.]+)?[\"']".encode(), re.MULTILINE)
-    points = re.compile(rf"=\s*(?:{either})\b")
-    words = [name.encode() for name in names]
-    loaded = [name.encode() for name in libraries]
-    found = set()
-    for item in packages:
-        if points.search(item.entry_points) or any(
-            any(word in data for word in loaded) or (any(word in data for word in words) and pattern.search(data))
-            for data in _sources(item)
-        ):
-            found.add(item.name)
-    return found
+def _named(
+    packages: Sequence[_Package], names: set[str], libraries: set[str], tops: dict[str, frozenset[str]]
+) -> dict[str, tuple[bool, frozenset[str]]]:
+    """By package: whether it names one of `names` or `libraries`, and which packages it names that it requires."""
+
+    def scan(number: int) -> tuple[bool, frozenset[str]]:
+        item = packages[number]
+        required = frozenset(top for name in item.requires for top in tops.get(name, ()))
+        return _scanned(item, frozenset(names), libraries, required)
+
+    found = spread(scan, len(packages), most=_READERS)
+    return {item.name: answer for item, answer in zip(packages, found, strict=True)}
 
 
-def _naming_parts(packages: Iterable[_Package], tops: set[str]) -> set[str]:
+def _scanned(
+    item: _Package, names: frozenset[str], libraries: set[str], required: frozenset[str]
+) -> tuple[bool, frozenset[str]]:
+    """See `_named`: an import, a text of its own or an entry point names a package, and a whole word a library."""
+    direct = any(re.search(rf"=\s*{re.escape(name)}\b", item.entry_points) for name in names)
+    loaded = [(name.encode(), re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)".encode())) for name in libraries]
+    left = {name: name.encode() for name in names | required}
+    seen: set[str] = set()
+    for data in _sources(item):
+        here = [name for name, word in left.items() if word in data]
+        if here:
+            imports = b"\n".join(_IMPORTS.findall(data))
+            found = [name for name in here if _names(name, data, imports)]
+            seen.update(found)
+            for name in found:
+                del left[name]
+        direct = direct or any(word in data and pattern.search(data) for word, pattern in loaded)
+    return direct or bool(seen & names), frozenset(seen & required)
+
+
+def _names(name: str, data: bytes, imports: bytes) -> bool:
+    """Whether a source names a package in its `imports`, or as the whole or the beginning of a text."""
+    word, mark = _word(name)
+    return any(text in data for text in mark) or word.search(imports) is not None
+
+
+@cache
+def _word(name: str) -> tuple[re.Pattern[bytes], tuple[bytes, ...]]:
+    """A name as a word of its own, and as it stands at the beginning of a text."""
+    marks = tuple(f"{quote}{name}{end}".encode() for quote in "\"'" for end in (quote, "."))
+    return re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)".encode()), marks
+
+
+def _naming_parts(packages: Sequence[_Package], tops: set[str]) -> set[str]:
     """The packages that import a part of one of `tops`: what `import TOP` alone loads is imported by itself."""
     if not tops:
         return set()
@@ -208,11 +252,13 @@ def _naming_parts(packages: Iterable[_Package], tops: set[str]) -> set[str]:
     part = rf"^[ \t]*(?:from[ \t]+(?:{either})(?:[ \t]+import\b|\.\w)|import\b[^#\n]*(?<![\w.])(?:{either})\.\w)"
     pattern = re.compile(rf"{part}|[\"'](?:{either})\.[\w.]+[\"']".encode(), re.MULTILINE)
     words = [name.encode() for name in tops]
-    return {
-        item.name
-        for item in packages
-        if any(any(word in data for word in words) and pattern.search(data) for data in _sources(item))
-    }
+
+    def names_one(number: int) -> bool:
+        sources = _sources(packages[number])
+        return any(any(word in data for word in words) and pattern.search(data) for data in sources)
+
+    found = spread(names_one, len(packages), most=_READERS)
+    return {item.name for item, naming in zip(packages, found, strict=True) if naming}
 
 
 def _sources(item: _Package) -> Iterator[bytes]:
@@ -224,11 +270,3 @@ def _sources(item: _Package) -> Iterator[bytes]:
             continue
         # a statement may go on in the next line
         yield data.replace(b"\\\n", b" ") if b"\\\n" in data else data
-
-
-def _requiring(packages: Iterable[_Package], names: set[str]) -> set[str]:
-    """`names` and all that requires one of them, through others too; extras and markers are taken as wanted."""
-    found, known = set(names), list(packages)
-    while new := {item.name for item in known if item.name not in found and item.requires & found}:
-        found |= new
-    return found
