@@ -12,6 +12,7 @@ from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.context.wiring import check_runner
+from envmedic.api.gpu_condition import condition
 from envmedic.api.locking.locks import lock_of
 from envmedic.api.locking.project_exports import read_lock
 from envmedic.engine.stage.activated_runner import ActivatedRunner
@@ -94,7 +95,11 @@ def _checked(
         outcomes = run(chosen, runner, "after", settings.stream.emit)
     before = None if baseline is None else verdict.comparable(baseline, wish.profile, wanted)
     found = verdict.verification(str(prefix), outcomes, profile=wish.profile, no_gpu=no_gpu, baseline=before)
-    return msgspec.structs.replace(found, baseline=wish.baseline)
+    found = msgspec.structs.replace(found, baseline=wish.baseline)
+    if wish.profile != "full" or no_gpu or settings.host_file is not None or not facts.host.gpus:
+        return found
+    health = condition(outcomes)
+    return msgspec.structs.replace(found, gpu_health=health, warnings=(*found.warnings, *health.warnings))
 
 
 def _tell_full_gpus(settings: Settings, chosen: tuple[Check, ...], wish: VerifyWish) -> None:
@@ -132,7 +137,7 @@ def _cuda_build(environment: Environment) -> bool:
 
 
 def _checks(name: str, environment: Environment, wish: VerifyWish) -> Iterator[Check]:
-    make = partial(named_check, name, cuda_build=_cuda_build(environment), profile=wish.profile)
+    make = partial(named_check, name, cuda_build=_cuda_build(environment), profile=wish.profile, seed=wish.seed)
     if name == "extension-smoke":
         yield make(role="playbook", arguments=import_targets.extensions(environment.distributions))
         return

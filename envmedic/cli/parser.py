@@ -314,6 +314,12 @@ def _verify(parser: Parser) -> None:
         "--lock", metavar="FILE", help="hold the environment against this lock, and its files against records"
     )
     parser.option(
+        "--seed",
+        type=int,
+        metavar="NUMBER",
+        help="of the numbers that checks compute with, as an earlier run printed it",
+    )
+    parser.option(
         "--baseline", metavar="FILE", help="an earlier `verify --json`: say what got worse, which alone decides"
     )
     _checks(parser)

@@ -8,11 +8,13 @@ from envmedic_kernels.checks import (
     algebra,
     attention,
     audio,
+    bandwidth,
     collective,
     compiled,
     dense,
     extension,
     memory,
+    numerics,
     operators,
     queues,
     smoke,
@@ -67,6 +69,7 @@ ON_TORCH = {
         ("matmul-fp16", _MATMUL["fp16"], GPU_ONLY),
         ("matmul-fp8", dense.fp8, GPU_ONLY),
     ),
+    "numerics": (("numerics", numerics.check, GPU_ONLY),),
     "conv": (
         ("conv-fp32", _CONV["fp32"], EVERYWHERE),
         ("conv-bf16", functools.partial(dense.bf16, dense.conv), EVERYWHERE),
@@ -108,6 +111,7 @@ ON_TORCH = {
     "triton-kernel": (("triton-kernel", triton_kernel.check, GPU_ONLY),),
     "autograd": (("autograd", algebra.autograd, RATHER_GPU),),
     "streams": (("streams", queues.streams, GPU_ONLY), ("streams-graph", queues.graph, GPU_ONLY)),
+    "bandwidth": (("bandwidth", bandwidth.check, GPU_ONLY),),
     "torch-compile": (("torch-compile", compiled.compiled, RATHER_GPU),),
     "all-reduce": (("all-reduce", collective.all_reduce, ALL_GPUS),),
     "extension-smoke": (("extension-smoke", smoke.smoke, RATHER_GPU),),
@@ -126,11 +130,11 @@ ON_TORCHAUDIO = {"torchaudio-lfilter": (("torchaudio-lfilter", audio.lfilter, RA
 CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO}
 BY_MODULE = {"torchvision": ON_TORCHVISION, "torchaudio": ON_TORCHAUDIO}
 """Module that is imported on top of torch → the checks that use it."""
-# Each takes from seconds to minutes: they compile, start processes or import many packages.
-SLOW = ("torch-compile", "triton-kernel", "all-reduce", "extension-smoke", "extension-build")
+# Each takes from seconds to minutes: they compile, start processes, import many packages or measure.
+SLOW = ("torch-compile", "triton-kernel", "all-reduce", "extension-smoke", "extension-build", "bandwidth")
 """Checks that run by hand only when they are named."""
-
-
+QUIET = ("bandwidth",)
+"""Checks that measure: nothing else runs on a GPU meanwhile."""
 TOGETHER = frozenset(CHECKS) - {*SLOW}
 """Checks that share a process and its context on a GPU; the others start processes, compile or import packages."""
 

@@ -20,7 +20,7 @@ import argparse
 import json
 import os
 
-from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, SLOW, TOGETHER, Gpus, units_of
+from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, QUIET, SLOW, TOGETHER, Gpus, units_of
 from envmedic_kernels.harness import imports, supervise
 from envmedic_kernels.harness.sequence import run_sequences
 from envmedic_kernels.harness.together import run_together
@@ -68,13 +68,15 @@ def find_gpus(limit_s):
 def run_units(requests, gpus, report):
     """Run every unit of `requests` from this process, which holds what they import.
 
-    Those of one GPU share a process or two, and what does not pass there is run again alone. Of the others one check
-    runs at a time. All GPUs work at once: each has its own work, and they are not slower for each other's.
+    Those of one GPU share a few processes, others have one each beside them, and what does not pass there is run again
+    alone. On the CPU one check runs at a time.
     """
     waiting = units_of(requests, gpus)
-    shared = [unit for unit in waiting if unit.request["name"] in TOGETHER and unit.on_gpu and unit.device != "cuda"]
-    again = run_together(shared, AT_ONCE, report)
-    waiting = [unit for unit in waiting if unit in again or unit not in shared]
+    first = [unit for unit in waiting if unit.on_gpu and unit.device != "cuda"]
+    shared = [unit for unit in first if unit.request["name"] in TOGETHER]
+    single = [unit for unit in first if unit not in shared]
+    again = run_together(shared, single, AT_ONCE, report)
+    waiting = [unit for unit in waiting if unit in again or unit not in first]
     while waiting:
         first = waiting[0]
         together = [unit for unit in waiting if unit.name == first.name and unit.key[0] == first.key[0]]
@@ -101,9 +103,13 @@ def begun(requests, own, no_gpu, report, on_top=(), workers=1):
             gpus = find_gpus(max(request["timeout_s"] for request in requests))
         send(gpus.as_message())
         imports.run_imports(on_top, workers, send)
-        run_units([request for request in requests if request["name"] in ON_TORCH], gpus, send)
         for zygote in zygotes:
             zygote.proceed(gpus)
+        mine = [request for request in requests if request["name"] in ON_TORCH]
+        run_units([request for request in mine if request["name"] not in QUIET], gpus, send)
+        for zygote in zygotes:
+            zygote.end()
+        run_units([request for request in mine if request["name"] in QUIET], gpus, send)
 
     zygote = Zygote("torch", requests, report, own.get("torch"), on_top)
     zygote.begin(work)
@@ -120,16 +126,19 @@ def zygote_of(module, requests, own, send):
     return zygote
 
 
-def run(requests, no_gpu, report, workers=1, *, torch_once=False):
+def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
     """Run a session: `requests` are dictionaries with ``index, name, arguments, gpu, timeout_s``.
 
     `workers` is the number of processes that import at a time. With `torch_once`, what is imported is imported on top
-    of the one torch that the checks use: it proves less of its own, and costs no second import of torch.
+    of the one torch that the checks use: it proves less of its own, and costs no second import of torch. With `apart`
+    torch's companions are imported in processes of their own from the start, as they are anyway where their zygote
+    cannot: before a repair most cannot.
     """
     on_torch = [request for request in requests if request["name"] in CHECKS]
     wanted = [request for request in requests if request["name"] == "import"]
     family = on_torch or (torch_once and any("torch" in request["arguments"] for request in wanted))
-    alone, own = imports.divided(wanted, OF_ZYGOTES if family else ())
+    zygotes = OF_ZYGOTES[:1] if apart and workers > 1 else OF_ZYGOTES
+    alone, own = imports.divided(wanted, zygotes if family else ())
     heard, zygote = set(), None
 
     def hear(message):
@@ -234,7 +243,7 @@ def main(argv):
     options = parse(argv)
     if options.spec is not None:
         spec = json.loads(options.spec)
-        more = {"torch_once": spec.get("torch_once", False)}
+        more = {name: spec.get(name, False) for name in ("torch_once", "apart")}
         run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1), **more)
         return 0
     show = Human() if options.human else print_line

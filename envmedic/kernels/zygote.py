@@ -44,8 +44,15 @@ class Zygote:
         self.child.attend()
 
     def end(self):
-        """Wait for the end of what has begun."""
-        self._end()
+        """Wait for the end of what has begun; what was reported of no unit is reported then."""
+        ending = self.child.wait()
+        if self._go is not None:
+            os.close(self._go)
+        if self.own and not self.ready and ending.timed_out:
+            self.report(ended_badly(self.own, ending))
+        for unit in units_of(self.requests, self.gpus):
+            if unit.key not in self.done:
+                self.report(self._missing(unit, ending))
 
     def start(self, work):
         """Begin the import while this process does other work; `proceed` then runs ``work(gpus, send)``."""
@@ -67,14 +74,12 @@ class Zygote:
         self.child.attend()
 
     def proceed(self, gpus):
-        """Send the GPUs as soon as the import has ended, and wait for the end of the child."""
+        """Send the GPUs as soon as the import has ended, while this process goes on with other work."""
         self.gpus = gpus
         # not before: a child that crashed in its import has closed the pipe, and the write would fail
         self._told = True
         if self.ready:
             self._tell()
-        self._end()
-        os.close(self._go)
 
     def _start(self, work):
         limits = [request["timeout_s"] for request in ([self.own.request] if self.own else self.requests)]
@@ -83,14 +88,6 @@ class Zygote:
     def _tell(self):
         os.write(self._go, json.dumps(self.gpus.as_message()["gpus"]).encode() + b"\n")
         self._extend()
-
-    def _end(self):
-        ending = self.child.wait()
-        if self.own and not self.ready and ending.timed_out:
-            self.report(ended_badly(self.own, ending))
-        for unit in units_of(self.requests, self.gpus):
-            if unit.key not in self.done:
-                self.report(self._missing(unit, ending))
 
     def _live(self, work, send):
         try:

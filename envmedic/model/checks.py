@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from envmedic.errors import InputError
 from envmedic.model.base import Model
+from envmedic.model.gpu_health import HostGpus
 from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
 from envmedic.model.program import Program, ProgramEnd
@@ -99,16 +100,18 @@ def named_check(
     cuda_build: bool,
     arguments: tuple[str, ...] = (),
     profile: Profile = "standard",
+    seed: int | None = None,
 ) -> Check:
     """The check called `name`, with GPU outcomes where torch is a CUDA build and the check has them.
 
-    `arguments` are the import names of ``import`` and the argv of ``command``. Raises `InputError`
-    for an unknown name.
+    `arguments` are the import names of ``import`` and the argv of ``command``; `seed` is that of a numerical check's
+    inputs, None for another one in each run. Raises `InputError` for an unknown name.
     """
     numerical = known_check(name) in GPU_CHECKS
-    rounds = (f"rounds={FULL_ROUNDS}",) if numerical and profile == "full" else ()
+    rounds = [f"rounds={FULL_ROUNDS}"] if numerical and profile == "full" else []
+    seeds = [f"seed={seed}"] if numerical and seed is not None else []
     # without a CUDA build the GPU outcomes would be skips, which never count as passed
-    return Check(name=name, role=role, gpu=numerical and cuda_build, arguments=arguments + rounds)
+    return Check(name=name, role=role, gpu=numerical and cuda_build, arguments=(*arguments, *rounds, *seeds))
 
 
 class VerifyWish(Model, frozen=True, kw_only=True):
@@ -120,6 +123,8 @@ class VerifyWish(Model, frozen=True, kw_only=True):
     """Which checks, and how many inputs."""
     no_gpu: bool = False
     """Whether GPUs are left alone."""
+    seed: int | None = None
+    """Of the numbers that checks compute with; None takes another one in each run."""
     baseline: str | None = None
     """Path of an earlier verification; nothing may be worse than it says."""
 
@@ -157,6 +162,10 @@ class Outcome(Model, frozen=True, kw_only=True):
     """Why a failed import alone does not make an environment broken, such as ``seaborn is not installed``."""
     program: ProgramEnd | None = None
     """Of ``command``: how the user's program ended; null where it did not run."""
+    warnings: tuple[str, ...] = ()
+    """What should be known although it passed, such as settings that make results less exact. It decides nothing."""
+    figures: dict[str, float] = {}
+    """What was measured, in the unit that its name ends with, such as ``memory_gb_s``."""
 
     @property
     def key(self) -> tuple[str, str | None]:
@@ -220,5 +229,9 @@ class Verification(Model, frozen=True, kw_only=True):
     """Where the environment is not what the lock or its own records say; with any, it has not passed."""
     unproven: tuple[str, ...] = ()
     """Packages of the lock's version of which it is not known from which file they were installed."""
+    gpu_health: HostGpus | None = None
+    """The condition of the GPUs right after the checks, with the profile ``full``."""
+    warnings: tuple[str, ...] = ()
+    """What checks and GPUs give to look into, each once. It decides nothing."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""

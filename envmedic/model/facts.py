@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaEnvironment
+from envmedic.model.gpu_health import HostGpus
 from envmedic.model.pins import Project, UserPin
 
 FACTS_SCHEMA: Final = "envmedic.facts/1"
@@ -644,6 +645,8 @@ class Facts(Model, frozen=True, kw_only=True):
     """The machine."""
     environment: Environment | None = None
     """The environment, null with ``--host-only``."""
+    gpu_health: HostGpus | None = None
+    """The condition of the host's GPUs at this moment; null where it was not asked for, or there is no GPU."""
     import_crash: ImportCrash | None = None
     """Imports that end Python, where a text of a crash made envmedic look for them."""
     statements: tuple[TextStatement, ...] = ()

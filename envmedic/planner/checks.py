@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ _OF_TORCH = ("nvidia", "triton")
 """Prefixes of the import names of libraries that torch loads."""
 ON_EVERY_TORCH = ("matmul", "conv")
 SMOKE = "extension-smoke"
+COMPILE = "torch-compile"
+_COMPILES_WITH = re.compile(
+    r"torch|(pytorch-)?triton|setuptools|nvidia-.+|cuda-.+|(gcc|gxx|clang|clangxx|sysroot|binutils|ld)(_.+)?"
+)
+"""Distributions and conda packages that torch.compile compiles with."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ class ExpectedEnvironment:
     """Extension packages whose operators can be called."""
     programs: tuple[str, ...] = ()
     """Programs that the plan repairs, relative to the prefix."""
+    compiles_anew: bool = False
+    """Whether the plan changes what torch.compile compiles with."""
 
 
 def expected_environment(
@@ -60,6 +68,7 @@ def expected_environment(
     stays = [item for item in environment.distributions if item.name not in gone]
     family = proposal.family
     members = [name for name in import_targets.FAMILY if family and name in family.versions]
+    programs = tuple(name for step in proposal.after if isinstance(step, FileRepair) for name in step.programs)
     return ExpectedEnvironment(
         cuda_build=cuda_build(environment, proposal),
         names=import_targets.every(stays),
@@ -71,7 +80,8 @@ def expected_environment(
         ),
         sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
         extensions=import_targets.extensions(stays),
-        programs=tuple(name for step in proposal.after if isinstance(step, FileRepair) for name in step.programs),
+        programs=programs,
+        compiles_anew=bool(programs) or any(map(_COMPILES_WITH.fullmatch, gone | set(installed))),
     )
 
 
@@ -137,7 +147,8 @@ def _informative(state: ExpectedEnvironment) -> tuple[str, ...]:
     return tuple(
         name
         for name in PROFILES["standard"]
-        if name in GPU_CHECKS and name.partition("-")[0] not in lacking and (name != SMOKE or state.extensions)
+        if name in GPU_CHECKS and name.partition("-")[0] not in lacking
+        if (name != SMOKE or state.extensions) and (name != COMPILE or state.compiles_anew)
     )
 
 

@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -62,7 +63,9 @@ def repaired(room: Room, clock: Clock, command: Sequence[str], number: int) -> d
     apply = ("apply", "-p", str(room.prefix), *given, "--events", str(events))
     done = must(clock("apply", lambda: envmedic(room, *apply, limit_s=400)))
     record = json.loads(done.out)
-    print(f"           state {record['state']}, gpu {record['gpu']}, {len(record['checks_after'])} outcomes", flush=True)
+    print(
+        f"           state {record['state']}, gpu {record['gpu']}, {len(record['checks_after'])} outcomes", flush=True
+    )
     must(clock("the program in the repaired environment", lambda: room.activated(*command)))
     back = ("-p", str(room.prefix), "--yes", "--json")
     must(clock("undo", lambda: envmedic(room, "undo", *back)))
@@ -123,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
         for profile in filter(None, given.profiles.split(",")):
             for _ in range(2 if profile == "quick" else 1):
                 argv = ("verify", "--profile", profile, "--json", "-p", str(room.prefix))
-                done = clock(f"verify --profile {profile}", lambda argv=argv: envmedic(room, *argv, limit_s=300))
+                done = clock(f"verify --profile {profile}", partial(envmedic, room, *argv, limit_s=300))
                 document = json.loads(done.out)
                 bad = [item for item in document["outcomes"] if item["status"] not in ("pass", "skip")]
                 print(f"           exit {done.code}, gpu {document['gpu']}; not passed: {bad[:5]}", flush=True)

@@ -66,7 +66,7 @@ def test_many_checks_of_a_gpu_share_two_processes_where_cpus_are_free(tmp_path: 
     shutil.copytree(STAND_IN, path)
     with (path / "torch" / "__init__.py").open("a") as module:
         module.write(
-            "\nfrom envmedic_kernels.harness import together\ntogether.MANY = 4\n"
+            "\nfrom envmedic_kernels.harness import together\ntogether.MANY = 2\n"
             "os.sched_getaffinity = lambda _pid: set(range(8))\n"
             f"def _noted():\n    open({str(notes)!r}, 'a').write('%d\\n' % os.getpid())\n"
             "cuda.empty_cache = _noted\n"

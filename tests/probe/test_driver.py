@@ -61,7 +61,9 @@ def test_nvml_answer_becomes_facts() -> None:
             {"index": 1, "name": "", "error": "GPU is lost"},
         ],
     })  # fmt: skip
-    found = driver.parse_nvml(text)
+    answer = driver.parse_nvml(text)
+    assert isinstance(answer, dict)
+    found = driver.of_nvml(answer)
     assert (found.version, found.cuda, found.source) == ("580.65.06", "13.0", "nvml")
     assert found.nvml_error == "GPU 1: GPU is lost"
     assert found.mig == {"MIG-1": 0}
@@ -71,7 +73,7 @@ def test_nvml_answer_becomes_facts() -> None:
 
 @pytest.mark.parametrize("text", ["", "Segmentation fault", "{"])
 def test_process_of_nvml_that_says_nothing(text: str) -> None:
-    assert driver.parse_nvml(text).nvml_error == "NVML's process gave no answer"
+    assert driver.parse_nvml(text) == "NVML's process gave no answer"
 
 
 def test_the_child_script_answers_in_json(capfd: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +198,7 @@ def full_host(*free: int, processes: list[list[int | None]]) -> driver.Driver:
          "processes": processes}
         for index, megabytes in enumerate(free)
     ]  # fmt: skip
-    return driver.parse_nvml(json.dumps({"driver": "580.65.06", "gpus": listed}))
+    return driver.of_nvml({"driver": "580.65.06", "gpus": listed})
 
 
 def test_a_gpu_that_another_process_fills_is_named_before_anything_else() -> None:

@@ -95,9 +95,10 @@ def _log_title(found: Diagnosis, count: int) -> list[Line]:
 def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic facts``."""
     from envmedic.api.context.observation import observe
+    from envmedic.api.gpu_condition import with_condition
 
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(target_of(args), settings, output)
-    observed = observe(settings, prefix)
+    observed = with_condition(settings, observe(settings, prefix))
     output.document(observed, facts_lines(observed))
     return int(ExitCode.OK)

@@ -216,7 +216,7 @@ def verify(args: argparse.Namespace, output: CommandOutput) -> int:
     target, settings = agreed(target_of(args), settings_of(args, output))
     prefix = prefix_of(target, settings, output)
     names = tuple(args.check)
-    wish = VerifyWish(names=names, profile=args.profile, no_gpu=args.no_gpu, baseline=args.baseline)
+    wish = VerifyWish(names=names, profile=args.profile, no_gpu=args.no_gpu, seed=args.seed, baseline=args.baseline)
     if args.lock is None:
         found = verification.verify(settings, prefix, wish)
     else:

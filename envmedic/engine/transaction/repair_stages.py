@@ -18,7 +18,7 @@ from envmedic.engine.store.context import OpenTransaction, TransactionContext
 from envmedic.engine.store.workspace import required
 from envmedic.engine.transaction import compiling, steps
 from envmedic.engine.transaction.preflight import Capabilities
-from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked
+from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked, warnings
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
 from envmedic.model.checks import Check, Judgement, Outcome
 from envmedic.model.conda import CondaChange
@@ -310,6 +310,7 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     if confirmed:
         _note_not_reproduced(run, judgement)
     _note_gpu(run, judgement)
+    add_notes(run, warnings(after))
     run.session.point("verified")
     return judgement
 

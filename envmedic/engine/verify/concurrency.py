@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST = 8
-"""More gain little: the disk and the longest single import set the pace."""
+MOST = 16
+"""More gain little: the longest single import sets the pace."""
 BYTES_EACH = 2 * 10**9
 """Room that one import is given. torch with its CUDA libraries takes 0.7 GB of memory that is its own."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ MARK = "@envmedic "
 """Begins a line that carries a message; the same as in ``kernels/session.py``."""
 NO_BYTECODE: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Checks leave no ``.pyc`` behind, whether they see the clone or the live environment."""
+SEED = secrets.randbelow(10**6)
+"""Of the numbers that checks compute with: another one in each run of envmedic, the same before and after a repair."""
 _LARGEST_NODE_GPUS = 16
 _MOST_PARTS = 5
 """Parts of a check that run on each GPU."""
@@ -47,6 +50,8 @@ class _Said(msgspec.Struct, frozen=True, kw_only=True):
     signal: str | None = None
     applicable: bool = True
     excuse: str = ""
+    warnings: tuple[str, ...] = ()
+    figures: dict[str, float] = {}
 
 
 class KernelSession:
@@ -83,8 +88,8 @@ class KernelSession:
             raise IndexError(said.index)
         fields = {name: value for name, value in msgspec.structs.asdict(said).items() if name != "index"}
         texts = {name: plain(fields[name]) for name in ("reason", "detail", "check", "excuse")}
-        role = self._checks[said.index].role
-        return said.index, msgspec.convert({**fields, **texts, "role": role}, Outcome)
+        fields |= {"role": self._checks[said.index].role, "warnings": tuple(map(plain, said.warnings))}
+        return said.index, msgspec.convert(fields | texts, Outcome)
 
 
 def message_of(line: str) -> dict[str, Any] | None:
@@ -125,20 +130,21 @@ def start(
     no_gpu: str,
     devices: str | None = None,
     torch_once: bool = False,
+    apart: bool = False,
 ) -> CommandResult:
     """Run `checks` (by the index under which they are reported) in one session.
 
     `no_gpu` is the reason for which GPUs are left alone, empty where they are not; `devices` is the
     value of CUDA_VISIBLE_DEVICES, None for that of this process; with `torch_once` no import begins with a process of
-    its own where torch is imported anyway. Raises OSError when the
-    interpreter cannot be started.
+    its own where torch is imported anyway; with `apart` torch's companions do from the start, where they are expected to
+    fail. Raises OSError when the interpreter cannot be started.
     """
     requests = [
-        {"index": i, "name": c.name, "arguments": c.arguments, "gpu": c.gpu, "timeout_s": c.timeout_s}
+        {"index": i, "name": c.name, "arguments": c.arguments, "gpu": c.gpu, "timeout_s": c.timeout_s, "seed": SEED}
         for i, c in checks.items()
     ]
-    workers = concurrency.at_once()
-    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, "workers": workers, "torch_once": torch_once})
+    how = {"workers": concurrency.at_once(), "torch_once": torch_once, "apart": apart}
+    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, **how})
     argv = (os.fspath(runner.python), "-B", os.fspath(KERNELS / "driver.py"), "--spec", spec)
     env = {**NO_BYTECODE, **({"CUDA_VISIBLE_DEVICES": devices} if devices is not None else {})}
     # a check that crashes or is stopped leaves its temporary files

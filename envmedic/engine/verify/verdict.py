@@ -184,7 +184,17 @@ def verification(
             if old is not None and old.status in FAILURES and new.status == "pass"
         ),
         excused=tuple(f"{outcome.check}: {outcome.excuse}" for outcome in outcomes if _forgiven(outcome)),
+        warnings=warnings(outcomes),
     )
+
+
+def warnings(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """What outcomes give to know although they passed, each once, with the GPU where one of several is meant."""
+    found: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for text in outcome.warnings:
+            found.setdefault(text, []).append((outcome.device or "").partition(" ")[0])
+    return tuple(f"{', '.join(places)}: {text}" if any(places) else text for text, places in found.items())
 
 
 def _blocks(outcome: Outcome, *, no_gpu: bool) -> bool:

@@ -51,7 +51,10 @@ class _Run:
     def add(self, index: int, outcome: Outcome) -> None:
         """Keep an outcome and emit it, without secrets that a program printed; a failure with what it speaks for."""
         outcome = msgspec.structs.replace(
-            outcome, reason=redact_text(outcome.reason), detail=redact_text(outcome.detail)
+            outcome,
+            reason=redact_text(outcome.reason),
+            detail=redact_text(outcome.detail),
+            warnings=tuple(map(redact_text, outcome.warnings)),
         )
         if outcome.status in FAILURES:
             outcome = msgspec.structs.replace(outcome, points_to=CHECKS[self.checks[index].name].points_to)
@@ -154,8 +157,8 @@ def _run_kernels(run: _Run, no_gpu: str, devices: str | None) -> None:
     chosen = {index: run.checks[index] for index in indices}
     try:
         # in place only the path is new: torch is imported once for all that is looked at there
-        once = run.phase == "smoke"
-        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices, torch_once=once)
+        how = {"torch_once": run.phase == "smoke", "apart": run.phase == "before"}
+        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices, **how)
     except OSError as error:
         _cut_off(run, indices, "crash", f"{run.runner.python} cannot be started: {error.strerror}", "")
         return

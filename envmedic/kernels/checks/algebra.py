@@ -2,7 +2,7 @@
 
 What is used of torch, and nothing else: ``torch.tensor(list, dtype=)``, ``torch.float32 / float64 / int64``,
 ``torch.linalg.cholesky, qr, eigh, solve`` (before 1.8 ``torch.cholesky, qr, symeig, solve``);
-``torch.sparse_coo_tensor``, ``torch.sparse_csr_tensor`` (GPU only), ``torch.sparse.mm``;
+``torch.sparse_coo_tensor``, ``torch.sparse_csr_tensor`` and ``torch.mv`` (GPU only), ``torch.sparse.mm``;
 ``torch.matmul, tanh, softmax``; of a tensor ``to(device)``, ``double()``, ``cpu()``, ``detach()``, ``tolist()``,
 ``device.type``, ``requires_grad_()``, ``grad``, and ``(y * upstream).sum().backward()``;
 ``torch.backends.cuda.preferred_linalg_library`` where it exists (GPU only).
@@ -102,7 +102,7 @@ def _linalg_round(torch, context, seed, order):
 
 
 def sparse(context):
-    """Products of a sparse matrix and a dense one, from coordinates, and on GPUs from compressed rows too."""
+    """Products of a sparse matrix and a dense one, from coordinates, and on GPUs from compressed rows, with a vector too."""
     import torch
 
     dense.prepare(torch, context)
@@ -138,6 +138,11 @@ def _sparse_round(torch, context, seed, shape):
         compressed = torch.sparse_csr_tensor(*pieces, tensors[0].to(context.device), size=(rows, inner))
         got = _listed(torch.matmul(compressed, tensors[1]), context)
         yield "compressed rows", reference.largest_error(got, wanted, scale)
+        # another function of cuSPARSE
+        vector = torch.tensor([row[0] for row in right], dtype=torch.float32).to(context.device)
+        got = _listed(torch.mv(compressed, vector), context)
+        firsts = [[row[0] for row in each] for each in (wanted, scale)]
+        yield "compressed rows and a vector", reference.largest_error(got, *firsts)
 
 
 def autograd(context):

@@ -1,7 +1,9 @@
-"""All-reduce over all GPUs by NCCL, a process for each; on the CPU by Gloo in two processes.
+"""All-reduce and all-gather over all GPUs by NCCL, a process for each; on the CPU by Gloo in two processes.
+
+With one GPU nothing is exchanged: that NCCL starts and gives the numbers back is all that is seen then, and said.
 
 What is used of torch, and nothing else: ``torch.distributed`` with ``init_process_group(backend, init_method=, rank=,
-world_size=, timeout=)``, ``all_reduce(tensor)``, ``destroy_process_group()``; ``torch.cuda.set_device`` and
+world_size=, timeout=)``, ``all_reduce(tensor)``, ``all_gather(list, tensor)``, ``destroy_process_group()``; ``torch.cuda.set_device`` and
 ``device_count()``, ``synchronize()`` (GPU only); ``torch.tensor(list, dtype=)``, ``torch.float32``; of a tensor
 ``to(device)``, ``double()``, ``cpu()``, ``tolist()``.
 
@@ -18,7 +20,7 @@ import random
 import tempfile
 
 from envmedic_kernels.harness import supervise
-from envmedic_kernels.harness.outcome import Disagreement, Ended, Result, within
+from envmedic_kernels.harness.outcome import Disagreement, Ended, Result, same, within
 from envmedic_kernels.harness.units import describe, last_words
 from envmedic_kernels.references import reference
 
@@ -39,7 +41,12 @@ def all_reduce(context):
             errors += _together(context, meeting, seed, size)
     limit = size * 2 * reference.UNIT_ROUNDOFF["fp32"]
     worst = max(within("all-reduce, seed %d" % context.seed, error, limit) for error in errors)
-    return Result("seed %d, %d processes" % (context.seed, size), worst, limit)
+    note = (
+        "%d processes" % size
+        if size > 1
+        else "one process: NCCL starts and gives its numbers back, nothing is exchanged"
+    )
+    return Result("seed %d, %s" % (context.seed, note), worst, limit)
 
 
 def _size(context):
@@ -122,7 +129,17 @@ def _sum(context, meeting, seed, rank, size):
     tensor = torch.tensor(numbers[rank], dtype=torch.float32).to(device)
     distributed.all_reduce(tensor)
     got = tensor.double().cpu().tolist()
+    mine = torch.tensor(numbers[rank], dtype=torch.float32).to(device)
+    gathered = [torch.full((COUNT,), float("nan"), dtype=torch.float32, device=device) for _ in range(size)]
+    distributed.all_gather(gathered, mine)
+    arrived = [each.double().cpu().tolist() for each in gathered]
     distributed.destroy_process_group()
+    for other, (one, right) in enumerate(zip(arrived, numbers)):
+        same(
+            "numbers of rank %d that all-gather brings" % other,
+            one,
+            torch.tensor(right, dtype=torch.float32).double().tolist(),
+        )
     columns = list(zip(*numbers))
     wanted = [math.fsum(column) for column in columns]
     return reference.largest_error(got, wanted, [sum(map(abs, column)) or 1.0 for column in columns])

@@ -40,10 +40,24 @@ FIRST_WITH_BF16 = 8
 WITHOUT_BF16 = ("bfloat16", "cublas_status_not_supported", "cudnn_status_not_supported")
 
 
+_AS_IMPORTED = {}
+
+
+def settings(torch):
+    """The settings of precision as importing torch has left them, read before a check changes one."""
+    if not _AS_IMPORTED:
+        deterministic = getattr(torch, "are_deterministic_algorithms_enabled", None)
+        _AS_IMPORTED["tf32 products"] = bool(torch.backends.cuda.matmul.allow_tf32)
+        _AS_IMPORTED["deterministic"] = bool(deterministic and deterministic())
+        _AS_IMPORTED["deterministic convolutions"] = bool(getattr(torch.backends.cudnn, "deterministic", False))
+    return _AS_IMPORTED
+
+
 def prepare(torch, context):
     """Switch TF32 off, and leave NaN in the GPU's freed memory, so that what no kernel wrote shows."""
     if not context.on_gpu:
         return
+    settings(torch)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.full((1 << 22,), float("nan"), device=context.device)
@@ -84,7 +98,8 @@ def _placed(tensor, context, dtype, shape):
     same("shape of the result", list(tensor.shape), list(shape))
 
 
-def _matmul_round(torch, context, kind, seed, shape):
+def product_error(torch, context, kind, seed, shape):
+    """The largest error of a product on the device, relative to that of the absolute values."""
     rows, inner, columns = shape
     generator, dtype = random.Random(seed), _dtype(torch, kind)
     left = torch.tensor(reference.uniform(generator, rows, inner), dtype=torch.float32).to(dtype)
@@ -112,7 +127,7 @@ def matmul(context, kind):
     for shape in MATMUL_SHAPES["gpu" if context.on_gpu else "cpu"]:
         limit = tolerance(kind, shape[1])
         for seed in context.seeds():
-            error = _matmul_round(torch, context, kind, seed, shape)
+            error = product_error(torch, context, kind, seed, shape)
             errors.append((within("matmul %s %s seed %d" % (kind, shape, seed), error, limit), limit))
     return Result("seed %d" % context.seed, *nearest(errors))
 

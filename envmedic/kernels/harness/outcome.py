@@ -29,12 +29,14 @@ class Disagreement(Exception):
 
 
 class Result:
-    """A passed check: a note, and its largest relative error with the tolerance."""
+    """A passed check: a note, its largest relative error with the tolerance, and what should be known nevertheless."""
 
-    def __init__(self, note, error=None, tolerance=None):
+    def __init__(self, note, error=None, tolerance=None, *, warnings=(), figures=None):
         self.note = note
         self.error = error
         self.tolerance = tolerance
+        self.warnings = list(warnings)
+        self.figures = figures or {}
 
 
 class Context:

@@ -1,16 +1,18 @@
-"""Units of one GPU in one child, many in two: a context costs each half a second, and most checks a tenth of that."""
+"""Units of one GPU in a few children: a context costs each half a second, and most checks a tenth of that."""
 
 from __future__ import annotations
 
 import os
 
 from envmedic_kernels.harness import supervise
-from envmedic_kernels.harness.units import attempt, context_of
+from envmedic_kernels.harness.units import attempt, context_of, job_of
 
 MANY = 8
-"""Units of one GPU for which a second context pays: their references are computed on the CPU, in a second each."""
-CPUS = 4
-"""For a second child beside the imports."""
+"""Units of one GPU for which a further context pays: their references are computed on the CPU, in a second each."""
+LANES = 4
+"""Contexts of one GPU at most."""
+CPUS_EACH = 2
+"""CPUs for each child, beside the imports."""
 
 
 class Together:
@@ -70,15 +72,49 @@ def _run(units, send):
         torch.cuda.empty_cache()
 
 
-def run_together(units, at_once, report):
-    """Run `units`, those of each device in one child or two, `at_once` children at a time; returns those to be run alone."""
+class Alone:
+    """A unit in a child of its own: it starts processes, compiles or imports packages."""
+
+    left = ()
+
+    def __init__(self, unit, report):
+        self.again = []
+        self.child = None
+        self._unit = unit
+        self._report = report
+        self._job = job_of(unit, self._hear)
+
+    def start(self):
+        """Begin."""
+        self.child = supervise.Supervised(self._job.work, self._job.limit_s, self._job.on_message)
+
+    def finish(self):
+        """Take the end of the child."""
+        self._job.on_end(self.child.finish())
+
+    def _hear(self, message):
+        if message["outcome"]["status"] in ("pass", "skip"):
+            self._report(message)
+        else:
+            self.again.append(self._unit)
+
+
+def run_together(units, single, at_once, report):
+    """Run `units`, those of each device in a few children, and each of `single` in one, all of them side by side.
+
+    At most `at_once` children run at a time, and fewer where there are few CPUs, but one for each device. Returns the
+    units that are to be run again, by themselves.
+    """
     devices = {}
     for unit in units:
         devices.setdefault(unit.device, []).append(unit)
+    children = max(1, len(os.sched_getaffinity(0)) // CPUS_EACH)
     waiting = []
     for of_device in devices.values():
-        lanes = 2 if len(of_device) >= MANY and len(os.sched_getaffinity(0)) >= CPUS else 1
+        lanes = max(1, min(LANES, children // len(devices), len(of_device) // MANY))
         waiting += [Together(of_device[lane::lanes], report) for lane in range(lanes)]
+    waiting += [Alone(unit, report) for unit in single]
+    at_once = min(at_once, max(len(devices), children))
     done, running = [], []
     while waiting or running:
         while waiting and len(running) < at_once:

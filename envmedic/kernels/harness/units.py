@@ -90,7 +90,9 @@ def attempt(unit, context, send, settle=None):
         traceback.print_exc()
         send({**unit.outcome("fail", describe(error), excuse=unit.excuse(error)), "root": describe(root_of(error))})
     else:
-        send(unit.outcome("pass", result.note, max_relative_error=finite(result.error), tolerance=result.tolerance))
+        more = {"warnings": result.warnings, "figures": result.figures}
+        more.update(max_relative_error=finite(result.error), tolerance=result.tolerance)
+        send(unit.outcome("pass", result.note, **more))
 
 
 def root_of(error):
@@ -111,7 +113,8 @@ def finite(number):
 def context_of(unit):
     """The parameters of a unit's check."""
     arguments = dict(part.split("=", 1) for part in unit.request["arguments"] if "=" in part)
-    return Context(unit.device or "cpu", int(arguments.get("seed", SEED)), int(arguments.get("rounds", 1)))
+    seed = int(arguments.get("seed", unit.request.get("seed", SEED)))
+    return Context(unit.device or "cpu", seed, int(arguments.get("rounds", 1)))
 
 
 def job_of(unit, report):

@@ -105,6 +105,13 @@ _ROWS: Final = (
         points_to=("no-kernel-image", "missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
     ),
     CheckKind(
+        name="numerics",
+        proves="products of fp32 numbers are as exact as this shell's settings allow, on every GPU; settings that cost accuracy or speed are told",
+        devices="gpu",
+        profile="standard",
+        points_to=("gpu-host-fault",),
+    ),
+    CheckKind(
         name="conv",
         proves="convolutions in fp32 (with gradients), bf16 and on GPUs fp16 agree with fp64, on CPU and every GPU",
         devices="cpu and gpu",
@@ -253,18 +260,25 @@ _ROWS: Final = (
     ),
     CheckKind(
         name="all-reduce",
-        proves="the sum of a process for each GPU (NCCL) arrives at all of them",
+        proves="the sum of a process for each GPU (NCCL), and the numbers of each, arrive at all of them; with one GPU, that NCCL starts",
         devices="gpu",
         profile="standard",
         points_to=("missing-cuda-library", "nvidia-wheel-conflict", "gpu-host-fault"),
     ),
     CheckKind(
-        # Only in `full`, as is `extension-build`: both run compilers, which takes far longer than a kernel.
+        # a repair has it only where what it compiles with changed: it runs compilers, which takes far longer than a kernel
         name="torch-compile",
         proves="a function compiled by torch.compile (Triton) equals a reference in 64 bits, on every GPU",
         devices="gpu",
-        profile="full",
+        profile="standard",
         points_to=("companion-version", "extension-build-toolchain", "nvrtc-arch"),
+    ),
+    CheckKind(
+        name="bandwidth",
+        proves="how many bytes a second each GPU's memory and its way to the host's move, which is compared with what they can",
+        devices="gpu",
+        profile="full",
+        points_to=("gpu-host-fault",),
     ),
     CheckKind(
         name="extension-smoke",

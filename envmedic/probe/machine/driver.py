@@ -27,6 +27,7 @@ _MEBIBYTE = 1024 * 1024
 _FABRIC_STATES = {1: "not started", 2: "in progress", 3: "completed"}
 """``nvmlGpuFabricState_t``; 0 is a GPU without a fabric."""
 _NVML = "libnvidia-ml.so.1"
+NO_ANSWER = "NVML's process gave no answer"
 _NO_NVML = "NVML Shared Library Not Found"
 """As pynvml says it."""
 _NOT_ALLOWED = "Insufficient Permissions"
@@ -98,26 +99,37 @@ def _has_nvml(search: Search) -> bool:
 
 def from_nvml() -> Driver:
     """NVML's answer, from a child process; `Driver.nvml_error` says what failed."""
+    answer = ask_nvml()
+    return Driver(nvml_error=answer) if isinstance(answer, str) else of_nvml(answer)
+
+
+def ask_nvml(*options: str) -> dict[str, Any] | str:
+    """The answer of `nvml_child` in a process of its own, or why there is none."""
     # -I ignores PYTHONPATH and the user's site: a broken module there must not look like a broken driver
     script = Path(__file__).with_name("nvml_child.py")
     try:
-        result = ask([sys.executable, "-I", "-B", str(script)], timeout_s=NVML_TIMEOUT_S)
+        result = ask([sys.executable, "-I", "-B", str(script), *options], timeout_s=NVML_TIMEOUT_S)
     except OSError as error:
-        return Driver(nvml_error=str(error))
+        return str(error)
     if result.timed_out:
-        return Driver(nvml_error=f"NVML gave no answer within {NVML_TIMEOUT_S:.0f} s")
+        return f"NVML gave no answer within {NVML_TIMEOUT_S:.0f} s"
     if result.returncode != 0:
         end = (result.stderr.strip().splitlines() or [""])[-1]
-        return Driver(nvml_error=f"NVML ended its process with status {result.returncode} {end}".strip())
+        return f"NVML ended its process with status {result.returncode} {end}".strip()
     return parse_nvml(result.stdout)
 
 
-def parse_nvml(text: str) -> Driver:
-    """Turn the JSON object of the child process into facts."""
+def parse_nvml(text: str) -> dict[str, Any] | str:
+    """Read the JSON object of the child process."""
     try:
-        answer: dict[str, Any] = json.loads(text)
+        answer = json.loads(text)
     except ValueError:
-        return Driver(nvml_error="NVML's process gave no answer")
+        return NO_ANSWER
+    return answer if isinstance(answer, dict) else NO_ANSWER
+
+
+def of_nvml(answer: dict[str, Any]) -> Driver:
+    """Turn the object of the child process into facts."""
     listed: list[dict[str, Any]] = answer.get("gpus") or []
     lost = [f"GPU {item['index']}: {item['error']}" for item in listed if item.get("error")]
     fabric = [item["fabric"] for item in listed if item.get("fabric") in _FABRIC_STATES]

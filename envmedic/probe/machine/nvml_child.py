@@ -49,9 +49,11 @@ def collect(*, health: bool = False) -> dict[str, Any]:
 
 def _value(pynvml: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """Answer of one query; None where this device or driver does not support it."""
+    # what an older driver lacks is no NVMLError where the binding knows several versions of the function
+    mismatch: type[Exception] = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
     try:
         value = function(*arguments)
-    except pynvml.NVMLError:
+    except (pynvml.NVMLError, mismatch):
         return None
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 

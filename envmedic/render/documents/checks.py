@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from envmedic.model.checks import Outcome, Status, Verification, name_of
+from envmedic.render.documents.gpu_health import gpu_health_lines
 from envmedic.render.style import duration
 from envmedic.render.text import Cell, Line, Tone, joined, line, part, table, visible
 
@@ -73,6 +74,9 @@ def verification_lines(verification: Verification) -> list[Line]:
     lines += [line(f"  as before: {item}") for item in verification.as_before]
     lines += [line(f"  better: {item}") for item in verification.better]
     lines += [line(f"  does not decide: {item}") for item in verification.excused]
+    lines += [joined(part("  warning: ", "warn"), item) for item in verification.warnings]
+    if verification.gpu_health is not None:
+        lines += [line(""), *gpu_health_lines(verification.gpu_health, warnings=False)]
     # an informative check decides nothing, so it is no reason for a diagnosis
     failed = [item for item in verification.outcomes if item.points_to and item.role != "informative"]
     pointed = (f"  {item.check} points to: {', '.join(item.points_to)}" for item in failed)

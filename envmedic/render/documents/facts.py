@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Library, TorchBuild
+from envmedic.render.documents.gpu_health import gpu_health_lines
 from envmedic.render.style import size
 from envmedic.render.text import Line, line, shortened, table
 
@@ -13,6 +14,8 @@ from envmedic.render.text import Line, line, shortened, table
 def facts_lines(facts: Facts) -> list[Line]:
     """Host first, then the environment."""
     lines = [line("Host", "bold"), *table(host_rows(facts.host))]
+    if facts.gpu_health is not None:
+        lines += [line(""), *gpu_health_lines(facts.gpu_health)]
     if facts.environment is not None:
         lines += [line(""), line("Environment", "bold"), *_environment(facts.environment), *_project(facts)]
     if facts.tables:

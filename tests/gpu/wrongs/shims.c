@@ -207,6 +207,11 @@ int cusolverDnSgeqrf(void *h, int m, int n, float *a, int la, float *tau, float 
     REAL("libcusolver.so", "cusolverDnSgeqrf", __typeof__(&cusolverDnSgeqrf));
     return active("geqrf") ? 0 : next(h, m, n, a, la, tau, w, ws, info);
 }
+int cusolverDnXgeqrf(void *h, void *p, long long m, long long n, int at, void *a, long long la, int tt, void *tau, int ct,
+                     void *dw, size_t ds, void *w, size_t ws, int *info) {
+    REAL("libcusolver.so", "cusolverDnXgeqrf", __typeof__(&cusolverDnXgeqrf));
+    return active("geqrf") ? 0 : next(h, p, m, n, at, a, la, tt, tau, ct, dw, ds, w, ws, info);
+}
 
 /* NCCL, the runtime */
 int ncclAllReduce(const void *in, void *out, size_t count, int type, int op, void *comm, void *stream) {

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "_scaled_mm", "abs", "add", "compile", "complex", "exp", "log", "mul", "prod", "sin", "softmax", "sparse_coo_tensor",
+    "_scaled_mm", "abs", "add", "compile", "complex", "exp", "log", "mul", "mv", "prod", "sin", "softmax", "sparse_coo_tensor",
     "sparse_csr_tensor", "sqrt", "tan", "tanh", "view_as_real",
 ]  # fmt: skip
 
@@ -127,6 +127,14 @@ def sparse_csr_tensor(starts: Tensor, columns: Tensor, values: Tensor, *, size: 
     bounds = starts.data
     rows = [row for row in range(size[0]) for _ in range(int(bounds[row + 1] - bounds[row]))]
     return _scattered(rows, [int(column) for column in columns.data], values, size)
+
+
+def mv(matrix: Tensor, vector: Tensor) -> Tensor:
+    product = torch.matmul(
+        matrix.double(), Tensor(vector.data, (*vector.shape, 1), vector.dtype, vector.where).double()
+    )
+    data = torch.spoiled(product.data, "sparse vector product", vector.where)
+    return Tensor(data, (matrix.shape[0],), vector.dtype, vector.where)
 
 
 def _scattered(rows: list[int], columns: list[int], values: Tensor, size: tuple[int, int]) -> Tensor:

@@ -22,7 +22,18 @@ def init_process_group(  # torch's own
 
 
 def all_reduce(tensor: Tensor) -> None:
-    folder, size = Path(_STATE["path"] + "-all"), int(_STATE["size"])
+    sums = [sum(column) for column in zip(*_exchanged("reduce", tensor), strict=True)]
+    tensor.data[:] = torch.spoiled(sums, f"all-reduce of rank {_STATE['rank']}", tensor.where)
+
+
+def all_gather(gathered: list[Tensor], tensor: Tensor) -> None:
+    for rank, (into, data) in enumerate(zip(gathered, _exchanged("gather", tensor), strict=True)):
+        into.data[:] = torch.spoiled(data, f"all-gather from rank {rank}", tensor.where)
+
+
+def _exchanged(what: str, tensor: Tensor) -> list[list[float]]:
+    """The numbers of all ranks, in their order."""
+    folder, size = Path(f"{_STATE['path']}-{what}"), int(_STATE["size"])
     folder.mkdir(exist_ok=True)
     mine = folder / _STATE["rank"]
     mine.with_suffix(".new").write_text(json.dumps(tensor.data))
@@ -30,8 +41,7 @@ def all_reduce(tensor: Tensor) -> None:
     paths = [folder / str(rank) for rank in range(size)]
     while not all(path.exists() for path in paths):
         time.sleep(0.01)
-    sums = [sum(column) for column in zip(*(json.loads(path.read_text()) for path in paths), strict=True)]
-    tensor.data[:] = torch.spoiled(sums, f"all-reduce of rank {_STATE['rank']}", tensor.where)
+    return [json.loads(path.read_text()) for path in paths]
 
 
 def destroy_process_group() -> None:
