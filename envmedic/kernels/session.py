@@ -139,17 +139,21 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
     family = on_torch or (torch_once and any("torch" in request["arguments"] for request in wanted))
     zygotes = OF_ZYGOTES[:1] if apart and workers > 1 else OF_ZYGOTES
     alone, own = imports.divided(wanted, zygotes if family else ())
-    heard, zygote = set(), None
+    heard, errors, zygote = set(), set(), None
 
     def hear(message):
         heard.add(key_of(message))
+        errors.add(message.get("outcome", {}).get("reason", ""))
         report(message)
+
+    def failed_there(name, error):
+        return bool(error) and any(("%s (" % said).startswith("import %s: %s (" % (name, error)) for said in errors)
 
     if family:
         on_top, alone = (alone, []) if torch_once else ([], alone)
         zygote = begun(on_torch, own, no_gpu, hear, on_top, workers)
     # beside the checks: they wait for one process each, and those on GPUs hardly use a CPU
-    imports.run_imports(alone, workers, report, zygote and zygote.child)
+    imports.run_imports(alone, workers, report, zygote and zygote.child, failed_there if apart else None)
     run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
     if zygote:
         zygote.end()

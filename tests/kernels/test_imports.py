@@ -205,3 +205,24 @@ def test_without_a_torch_that_imports_the_others_are_imported_alone(tmp_path: Pa
     write(tmp_path, torch="raise ImportError('broken')", plain="", user="import torch")
     found = once(tmp_path, {"import": ("torch", "plain", "user")})
     assert found == {"import torch": "fail", "import plain": "pass", "import user": "fail"}
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_before_a_repair_a_companion_that_fails_twice_by_one_error_is_not_tried_a_third_time(
+    tmp_path: Path, *, same: bool
+) -> None:
+    """On top of torch and in a process of its own, side by side; another error there is tried again."""
+    path, notes = tmp_path / "path", tmp_path / "notes"
+    shutil.copytree(STAND_IN, path)
+    words = "'operator torchvision::nms does not exist'" if same else "f'failed in {os.getpid()}'"
+    fails = f"import os\nopen({str(notes)!r}, 'a').write('%d\\n' % os.getpid())\nraise RuntimeError({words})\n"
+    (path / "torchvision" / "__init__.py").write_text(fails)
+    names = {"import": ["torch", "torchvision"], "torchvision-dispatch": []}
+    requests = [
+        {"index": index, "name": name, "arguments": arguments, "gpu": False, "timeout_s": 60.0}
+        for index, (name, arguments) in enumerate(names.items())
+    ]
+    spec = {"requests": requests, "no_gpu": "none", "workers": 2, "apart": True}
+    found = statuses(drive("--spec", json.dumps(spec), path=path))
+    assert (found["import torch", None], found["import torchvision", None]) == ("pass", "fail")
+    assert len(notes.read_text().split()) == (2 if same else 3)

@@ -60,14 +60,21 @@ def divided(requests, zygotes):
     return alone, own
 
 
-def run_imports(units, workers, report, beside=None):
+def run_imports(units, workers, report, beside=None, known=None):
     """Import each name in a child of this process, `workers` at a time; `beside` is a child that counts as one of them.
 
     What fails beside others may fail by what another one held: memory, a lock, a port. So it is run again, but of those
     with one root error only the first, side by side with those of other errors: where that fails by it once more, the
-    others count as they are.
+    others count as they are. What failed elsewhere by the same error, as ``known(name, error)`` tells, is not run again.
     """
     failed = _attempted(units, workers, report, beside)
+    while failed and known and beside and not beside.ended():  # it may still tell
+        supervise.listen([beside])
+        beside.press()
+    for unit, message in list(failed) if known else ():
+        if known(unit.name.partition(" ")[2], message["outcome"]["reason"]):
+            failed.remove((unit, message))
+            report(message)
     if min(workers, len(units) + bool(beside)) <= 1:
         for _, message in failed:
             report(message)

@@ -19,6 +19,8 @@ SHARP = 4.0
 """Size of the queries: with smaller ones all positions count nearly alike, and a wrong scale hardly shows."""
 FLOOR = 0.02
 """Least scale of a row, as a part of the largest number of all rows: some rows of gradients are nearly zero."""
+GRADIENT = 4.0
+"""Factor for gradients: where they nearly cancel, the rounded result that they are made from counts (20 units on an H100)."""
 UNITS = {"fp32": 256.0, "fp16": 16.0, "bf16": 16.0}
 SPOTS = 6
 MODES = ("plain", "causal", "masked")
@@ -42,7 +44,7 @@ def by(name):
                     found = _round(torch, Inputs(torch, context, kind, seed), name, mode)
                     taken += [mode] if found else []
                     for part, error in found or ():
-                        limit = UNITS[kind] * ROUNDOFF[kind]
+                        limit = (1.0 if part == attention.PARTS[0] else GRADIENT) * UNITS[kind] * ROUNDOFF[kind]
                         what = "attention over %d, %s, %s %s, seed %d" % (_shape(context)[2], mode, part, kind, seed)
                         errors.append((within(what, error, limit), limit))
         if not errors:

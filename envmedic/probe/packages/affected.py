@@ -67,8 +67,9 @@ def unaffected(
         return frozenset()
     if not sites or any(map(_EVERYWHERE.fullmatch, changed)) or any(_of_python(name) for name in loose):
         return frozenset()
-    now = [item for site in sites for item in _packages(site)]
-    old = [item for site in _sites(before) for item in _packages(site)]
+    parsed: dict[bytes, tuple[str, ...]] = {}
+    now = [item for site in sites for item in _packages(site, parsed)]
+    old = [item for site in _sites(before) for item in _packages(site, parsed)]
     moved = _changed(old, before, changed) | _changed(now, after, changed) | {normalise(name) for name in distributions}
     names = {top for item in (*old, *now) if item.name in moved for top in item.tops} | _unowned(now, after, changed)
     groups = {group for item in (*old, *now) if item.name in moved for group in _groups(item)}
@@ -111,21 +112,24 @@ def _of_python(name: str) -> bool:
     return re.match(r"lib(64)?/python[0-9.]+/(?!site-packages/)", name) is not None
 
 
-def _packages(site: Path) -> Iterator[_Package]:
+def _packages(site: Path, parsed: dict[bytes, tuple[str, ...]]) -> Iterator[_Package]:
+    """The distributions there; `parsed` keeps what each RECORD lists, since those of two trees are mostly the same."""
     for info in sorted(site.glob("*.dist-info")):
         record, metadata = info / "RECORD", info / "METADATA"
         if not (record.is_file() and metadata.is_file()):
             continue  # its names stay unknown, and are imported
-        files = tuple(row for row in parse_record(record.read_bytes()).paths if not row.startswith(("/", "../")))
+        listed = record.read_bytes()
+        if listed not in parsed:
+            parsed[listed] = tuple(row for row in parse_record(listed).paths if not row.startswith(("/", "../")))
         head = metadata.read_bytes()
         points = info / "entry_points.txt"
         yield _Package(
             name=normalise(info.name.removesuffix(".dist-info").partition("-")[0]),
             site=site,
-            files=files,
+            files=parsed[listed],
             requires=frozenset(normalise(found.decode()) for found in _REQUIRES.findall(head)),
             entry_points=points.read_text(encoding="utf-8", errors="replace") if points.is_file() else "",
-            tops=frozenset(filter(None, map(_top, files))),
+            tops=frozenset(filter(None, map(_top, parsed[listed]))),
         )
 
 
@@ -175,9 +179,9 @@ def _stem(library: str) -> str:
 
 def _loading(packages: Iterable[_Package], changed: set[str]) -> set[str]:
     """The packages with a library that loads one of the `changed`, itself or through others."""
-    needs: dict[Path, tuple[str, frozenset[str], str]] = {}
-    for item in packages:
-        needs |= {file: (item.name, *_needed(file, changed)) for file in item.libraries()}
+    files = [(item.name, file) for item in packages for file in item.libraries()]
+    found_needs = spread(lambda number: _needed(files[number][1], changed), len(files), most=_READERS)
+    needs = {file: (owner, *found) for (owner, file), found in zip(files, found_needs, strict=True)}
     reached = set(changed)
     found: set[str] = set()
     while new := [file for file, (_, needed, _) in needs.items() if needed & reached]:
