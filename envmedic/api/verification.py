@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.api.context.gpu_condition import condition
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.target import EnvironmentTarget
 from envmedic.api.context.wiring import check_runner
-from envmedic.api.gpu_condition import condition
 from envmedic.api.locking.locks import lock_of
 from envmedic.api.locking.project_exports import read_lock
 from envmedic.engine.stage.activated_runner import ActivatedRunner

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from envmedic.model.gpu_health import GpuHealth, HostGpus, Xid
+from envmedic.model.answers.gpu_health import GpuHealth, HostGpus, Xid
 
 NEAR_SLOWDOWN_C: Final = 5
 """So many degrees below the temperature at which the hardware slows down, a GPU is too hot."""
@@ -82,8 +82,6 @@ def _of_links(gpu: GpuHealth) -> Iterator[str]:
         yield f"{gpu.pcie_lanes} of {gpu.pcie_lanes_most} lanes of PCIe are up: look at the slot or the riser"
     if 0 < gpu.nvlinks_active < gpu.nvlinks:
         yield f"{gpu.nvlinks_active} of {gpu.nvlinks} NVLinks are up: `nvidia-smi nvlink -s` names the others"
-    if gpu.nvlink_errors:
-        yield f"{gpu.nvlink_errors} errors on its NVLinks since the driver was loaded: `nvidia-smi nvlink -e` has them by link"
 
 
 def _of_use(gpu: GpuHealth) -> Iterator[str]:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from envmedic.errors import InputError
+from envmedic.model.answers.gpu_health import HostGpus
 from envmedic.model.base import Model
-from envmedic.model.gpu_health import HostGpus
 from envmedic.model.lock import LockDifference
 from envmedic.model.playbook import Condition, Playbook
 from envmedic.model.program import Program, ProgramEnd

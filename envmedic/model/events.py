@@ -56,6 +56,8 @@ class Progress(Model, frozen=True, kw_only=True, tag="progress"):
     """Number in the end."""
     label: str = ""
     """What is being worked on."""
+    left_s: float | None = None
+    """Seconds that it will still take by what the same took before; null where that is not known."""
 
 
 class TransactionStarted(Model, frozen=True, kw_only=True, tag="transaction-started"):

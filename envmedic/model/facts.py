@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from envmedic.model.answers.gpu_health import HostGpus
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaEnvironment
-from envmedic.model.gpu_health import HostGpus
 from envmedic.model.pins import Project, UserPin
 
 FACTS_SCHEMA: Final = "envmedic.facts/1"

@@ -69,7 +69,6 @@ class Narrator:
         self._last = 0.0
         self._stage_began: dict[Stage, float] = {}
         self._stage: Stage | None = None
-        self._checks = 0
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -84,9 +83,6 @@ class Narrator:
         for text in self._style.text(event_lines(data, 1 if echoed else self._verbosity)):
             self._clear()
             write(self._stream, f"{text}\n")
-        if isinstance(data, CheckFinished) and self._stage is not None:
-            self._checks += 1
-            self._progress(Progress(stage=self._stage, unit="checks", done=self._checks))
 
     def close(self) -> None:
         """Leave the terminal on a fresh line."""
@@ -94,7 +90,7 @@ class Narrator:
 
     def _start(self, stage: Stage) -> None:
         """A stage begins; on a terminal it is named until something else is."""
-        self._stage, self._checks = stage, 0
+        self._stage = stage
         self._stage_began[stage] = time.monotonic()
         if self._moving and self._verbosity >= 0:
             self._draw(STAGES[stage])
@@ -107,7 +103,9 @@ class Narrator:
         if self._verbosity < 0 or now - began < SILENT_S or now - self._last < pause:
             return
         self._last = now
-        told = f"{STAGES[data.stage]}: {amount(data)}"
+        # a check asked of the environment as it was belongs to the stage that asks
+        stage = self._stage if data.unit == "checks" and self._stage is not None else data.stage
+        told = f"{STAGES[stage]}: {amount(data)}"
         if self._moving:
             self._draw(told)
         else:
@@ -163,6 +161,11 @@ def _details(data: EventData) -> list[str]:
     return []
 
 
+def left(data: Progress) -> str:
+    """How long it still takes, where that is known."""
+    return f"about {duration(data.left_s)} left" if data.left_s is not None and data.left_s >= SILENT_S else ""
+
+
 def amount(data: Progress) -> str:
     """The progress of a stage in its unit, as ``12.0 MB of 80.0 MB``."""
     if data.unit == "bytes":
@@ -171,4 +174,7 @@ def amount(data: Progress) -> str:
         done, total = f"{data.done:,}", f"{data.total:,}" if data.total is not None else "?"
         unit = data.unit.removesuffix("s") if data.done == 1 and data.total is None else data.unit
     text = done if data.total is None else f"{done} of {total}"
+    if data.unit == "checks":
+        # the estimate before the names: a terminal cuts the end off
+        return ", ".join(part for part in (f"{text} {unit}", left(data), visible(data.label)) if part)
     return " ".join(part for part in (text, unit, visible(data.label)) if part)

@@ -440,10 +440,12 @@ def test_on_a_terminal_the_stage_is_shown_and_written_over(monkeypatch: pytest.M
     clock, stream = Clock(monkeypatch), Terminal()
     narrator = Narrator(stream, PLAIN)
     check = CheckFinished(phase="after", outcome=Outcome(check="nms", status="fail"))
-    for item in (StageStarted(stage="verify"), check, StageFinished(stage="verify", seconds=2.0)):
+    done = Progress(stage="verify", unit="checks", done=1, label="waits for torch", left_s=12.0)
+    for item in (StageStarted(stage="verify"), check, done, StageFinished(stage="verify", seconds=2.0)):
         narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
         clock.now += SILENT_S + 1
-    assert stream.getvalue().startswith("running the checks\r\x1b[Krunning the checks: 1 check\r")
+    told = "running the checks: 1 check, about 12 s left, waits for torch"
+    assert stream.getvalue().startswith(f"running the checks\r\x1b[K{told}\r")
     assert stream.getvalue().endswith("running the checks: done in 2.0 s\n")
     long = Progress(stage="clone", unit="files", done=1, label="x" * 500)
     narrator(Event(transaction=None, sequence=0, time=0.0, data=long))

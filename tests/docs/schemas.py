@@ -17,7 +17,16 @@ from typing import Any
 import msgspec
 
 from envmedic.model import checks, conda, events, facts, findings, lock, pins, plan, playbook, program, record
-from envmedic.model.answers import compatibility, data, environments, explanation, fit, guard, playbook_trial
+from envmedic.model.answers import (
+    compatibility,
+    data,
+    environments,
+    explanation,
+    fit,
+    gpu_health,
+    guard,
+    playbook_trial,
+)
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
 
@@ -35,6 +44,7 @@ MODULES: tuple[ModuleType, ...] = (
     facts,
     findings,
     fit,
+    gpu_health,
     guard,
     library,
     lock,

@@ -14,6 +14,7 @@ from envmedic.model.plan import Artifact, Install, Plan, Purge
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, ReplaceStep, TorchFamilyStep
 from envmedic.model.ports import Resolution
 from envmedic.model.registries.check_kinds import GPU_CHECKS, PROFILES
+from envmedic.planner import checks
 from tests.planner.support import (
     NOW,
     Spelling,
@@ -77,8 +78,8 @@ def test_an_unknown_size_is_estimated_and_told() -> None:
     assert any("no size for torchvision" in note for note in plan.notes)
 
 
-ABSENT = {"torchaudio-lfilter", "extension-smoke"}
-"""Checks of what the environment does not have."""
+ABSENT = {"torchaudio-lfilter", "extension-smoke", "torch-compile"}
+"""Checks of what the environment does not have, or the plan does not touch."""
 
 
 def test_the_checks_of_a_cuda_build() -> None:
@@ -100,6 +101,26 @@ def test_the_checks_of_a_cuda_build() -> None:
         (("functorch", "torch", "torchgen", "torchvision"), True),
         (("PIL", "filelock", "numpy", "nvidia.cublas", "sympy", "triton"), False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("installed", "removed", "compiles"),
+    [
+        ({"torchvision": "0.20.1"}, (), False),
+        ({"torch": "2.5.1"}, (), True),
+        ({"triton": "3.1.0"}, (), True),
+        ({"nvidia-cuda-nvrtc-cu12": "12.4.127"}, (), True),
+        ({"gxx_linux-64": "13.3.0"}, (), True),
+        ({}, ("setuptools",), True),
+        ({"gcsfs": "2025.1"}, ("ldap3",), False),
+    ],
+)
+def test_torch_compile_is_checked_where_what_it_compiles_with_changes(
+    installed: dict[str, str], removed: tuple[str, ...], *, compiles: bool
+) -> None:
+    considered = planner.proposals(facts(), finding(), playbook()).best()
+    state = checks.expected_environment(facts(), considered, removed=removed, installed=installed)
+    assert ("torch-compile" in {item.name for item in checks.checks(playbook(), None, state)}) is compiles
 
 
 def test_extension_packages_that_stay_are_called() -> None:

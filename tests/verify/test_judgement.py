@@ -102,6 +102,14 @@ def test_the_judgement_names_what_went_wrong() -> None:
     assert judgement.not_reproduced == ("command train",)
 
 
+def test_what_should_be_known_of_what_passed_is_told_once_and_decides_nothing() -> None:
+    outcomes = [
+        _outcome("numerics", "pass", device=f"cuda:{number} H100", warnings=("TF32 is on",)) for number in range(2)
+    ]
+    found = verification("/env", outcomes)
+    assert (found.passed, found.gpu, found.warnings) == (True, "verified", ("cuda:0, cuda:1: TF32 is on",))
+
+
 def test_facts_can_confirm_a_fault_that_does_not_reproduce() -> None:
     old, new = _pair("pass", "pass", "reproduction")
     judgement = judge([old], [new], no_gpu=False, confirmed=True)

@@ -94,9 +94,10 @@ def check_runner(
         return OutputJudge(settings)
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
-        from envmedic.engine.verify import verification
+        from envmedic.api.context import check_seconds
+        from envmedic.engine.verify import verification, waiting
 
-        return verification.run_checks(
+        outcomes = verification.run_checks(
             checks,
             runner,
             phase,
@@ -108,7 +109,11 @@ def check_runner(
             no_gpu=no_gpu,
             timeout_s=settings.timeout_s,
             devices=None if no_gpu or not any(check.gpu for check in checks) else devices(),
+            earlier=check_seconds.load(target.real),
         )
+        if phase == "after":
+            check_seconds.keep(target.real, waiting.seconds_of(outcomes))
+        return outcomes
 
     return run
 

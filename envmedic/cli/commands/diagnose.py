@@ -94,8 +94,8 @@ def _log_title(found: Diagnosis, count: int) -> list[Line]:
 
 def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic facts``."""
+    from envmedic.api.context.gpu_condition import with_condition
     from envmedic.api.context.observation import observe
-    from envmedic.api.gpu_condition import with_condition
 
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(target_of(args), settings, output)

@@ -7,12 +7,14 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
-from envmedic.engine.verify import kernel_session, program, programs
+from envmedic.engine.verify import concurrency, kernel_session, program, programs
 from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
+from envmedic.engine.verify.waiting import Waiting
 from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, FactsJudge, ProgramJudge, Runner
@@ -46,6 +48,7 @@ class _Run:
     runner: Runner
     phase: Phase
     emit: Emit
+    waiting: Waiting
     outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
 
     def add(self, index: int, outcome: Outcome) -> None:
@@ -60,6 +63,8 @@ class _Run:
             outcome = msgspec.structs.replace(outcome, points_to=CHECKS[self.checks[index].name].points_to)
         self.outcomes.setdefault(index, []).append(outcome)
         self.emit(CheckFinished(phase=self.phase, outcome=outcome))
+        self.waiting.heard(outcome)
+        self.emit(self.waiting.progress(self.phase))
 
     def indices(self, *names: str, others: bool = False) -> list[int]:
         return [i for i, check in enumerate(self.checks) if (check.name in names) != others]
@@ -87,19 +92,22 @@ def run_checks(
     no_gpu: bool = False,
     timeout_s: float | None = None,
     devices: str | None = None,
+    earlier: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Outcome, ...]:
     """Run every check on every device that it needs, and emit `CheckFinished` for each outcome as it comes.
 
     `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed, `judge` what a user's
     program of a kept case prints; `home` is the environment of which the runner may have a copy; `no_gpu` leaves GPUs
     alone; `timeout_s` replaces each check's own limit, such a program's apart; `devices` is the value of
-    CUDA_VISIBLE_DEVICES for them. Equal checks
+    CUDA_VISIBLE_DEVICES for them; `earlier` has the seconds that checks took before, by name. Equal checks
     run once, in the strongest of their roles. A crash, a hang or an interpreter that does not start is an outcome.
     Raises InputError for an unknown check.
     """
     for check in checks:
         known_check(check.name)
-    run = _Run(merged(checks, timeout_s), runner, phase, emit)
+    chosen = merged(checks, timeout_s)
+    run = _Run(chosen, runner, phase, emit, Waiting(chosen, earlier, concurrency.at_once()))
+    emit(run.waiting.progress(phase))
     _run_kernels(run, "--no-gpu was given" if no_gpu else "", devices)
     for index in run.indices("pip-check"):
         run.add(index, _pip_check(run, run.checks[index], pip_check))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model.gpu_health import GpuHealth, GpuProcess, HostGpus, Xid
+from envmedic.model.answers.gpu_health import GpuHealth, GpuProcess, HostGpus, Xid
 from envmedic.probe.machine import driver
 
 KERNEL_LOG = Path("/dev/kmsg")

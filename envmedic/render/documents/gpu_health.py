@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envmedic.model.gpu_health import GpuHealth, HostGpus
+from envmedic.model.answers.gpu_health import GpuHealth, HostGpus
 from envmedic.render.style import size
 from envmedic.render.text import Line, joined, line, part, table
 
@@ -32,7 +32,7 @@ def _rows(gpu: GpuHealth) -> Iterator[tuple[str, str]]:
         ("held down by", ", ".join(gpu.throttled) or "nothing"),
         ("temperature, power", f"{_pair(gpu.temperature_c, gpu.slowdown_c, ' °C')}, {_pair(gpu.power_w, gpu.power_limit_w, ' W')}"),
         ("PCIe", f"generation {_pair(gpu.pcie_generation, gpu.pcie_generation_most)}, lanes {_pair(gpu.pcie_lanes, gpu.pcie_lanes_most)}"),
-        ("NVLink", f"{gpu.nvlinks_active} of {gpu.nvlinks} up, {gpu.nvlink_errors} errors" if gpu.nvlinks else "none"),
+        ("NVLink", f"{gpu.nvlinks_active} of {gpu.nvlinks} up, {gpu.nvlink_errors} transfers repeated" if gpu.nvlinks else "none"),
         ("compute mode, MIG", f"{gpu.compute_mode or '?'}, {_mig(gpu)}"),
         ("programs", ", ".join(str(item.pid) for item in gpu.processes) or "none that can be seen"),
     ):  # fmt: skip

@@ -95,6 +95,7 @@ def _amount(repair: Repair, row: StageRow) -> tuple[int, int | None, str]:
     if row.part in {"reproduce", "verify", "smoke"}:
         total = repair.expected_checks()
         told = f"{row.outcomes} of {total} checks" if total else f"{row.outcomes} check{'s' * (row.outcomes != 1)}"
+        told += f", {row.progress.label}" if row.progress is not None and row.progress.label else ""
         return row.outcomes, total, told
     if row.progress is None:
         return 0, None, ""

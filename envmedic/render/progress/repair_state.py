@@ -181,21 +181,17 @@ class Repair(msgspec.Struct, frozen=True):
         return sum(item.before is not None for item in self.checks.values()) or None
 
     def expected_seconds(self, now: float) -> float | None:
-        """Seconds that the running part will still take, by its own rate or by earlier times of the same checks."""
+        """Seconds that the running part will still take, by its own rate or by what the same checks took before."""
         row = self.current
         if row is None:
             return None
-        if row.part == "verify":
-            return self._left_of_checks()
         progress, elapsed = row.progress, now - row.began
+        if progress is not None and progress.unit == "checks":
+            return progress.left_s
         # the rate of the first second is noise
         if progress is None or not progress.total or not progress.done or elapsed < 1:
             return None
         return max(elapsed / progress.done * (progress.total - progress.done), 0.0)
-
-    def _left_of_checks(self) -> float | None:
-        left = [row.before.seconds for row in self.checks.values() if row.before is not None and row.after is None]
-        return sum(left) if left else None
 
     def to_come(self) -> tuple[Part, ...]:
         """The parts that follow the last one that began, as far as they can be foreseen."""

@@ -68,7 +68,7 @@ class GpuHealth(Model, frozen=True, kw_only=True):
     """Connections by NVLink that its driver knows."""
     nvlinks_active: int = 0
     nvlink_errors: int = 0
-    """Replays, recoveries and wrong checksums on them since the driver was loaded."""
+    """Replays, recoveries and wrong checksums on them since the driver was loaded: sound links have hundreds."""
     compute_mode: ComputeMode | None = None
     """How many programs may use it: any number, one, or none."""
     mig: bool | None = None

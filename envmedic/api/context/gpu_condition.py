@@ -8,9 +8,9 @@ import msgspec
 
 from envmedic.api.context.settings import Settings
 from envmedic.diagnosis import gpu_warnings
+from envmedic.model.answers.gpu_health import HostGpus
 from envmedic.model.checks import Outcome
 from envmedic.model.facts import Facts
-from envmedic.model.gpu_health import HostGpus
 from envmedic.probe.machine import gpu_health
 
 
