@@ -1,7 +1,7 @@
 """The settings of this shell and of this installation that change how exact results are, and what they cost.
 
 What is used of torch, besides what `dense` names: ``torch.backends.cuda.matmul.allow_tf32``,
-``torch.backends.cudnn.allow_tf32, deterministic, benchmark``, ``torch.are_deterministic_algorithms_enabled`` (from 1.8 on).
+``torch.backends.cudnn.allow_tf32, deterministic``, ``torch.are_deterministic_algorithms_enabled`` (from 1.8 on).
 
 torch's own default computes convolutions of fp32 numbers in TF32 and products in fp32 (torch/backends, since 1.12).
 """
