@@ -58,6 +58,7 @@ def read_data_file(name: str) -> bytes:
     return (_DATA / name).read_bytes()
 
 
+@lru_cache(maxsize=1)
 def shipped_days() -> dict[str, str]:
     """Return the day (ISO 8601) of each shipped table, by the name of its file without the ending."""
     files = sorted(_DATA.glob("*.json"))
