@@ -19,15 +19,19 @@ def examined(environment: Environment) -> tuple[str, ...]:
     """Return what the facts were read from, in words."""
     listed = sum(1 for item in environment.distributions if item.has_record and not item.outside_prefix)
     parts = [
-        f"the requirements of {len(environment.distributions)} distributions",
+        f"the requirements of {_distributions(len(environment.distributions))}",
         f"the files of {listed} of them, by size",
     ]
     if environment.conda is not None:
         parts.append(f"the records of {len(environment.conda.packages)} conda packages")
     count = environment.extension_count + len(environment.libraries)
     if count:
-        parts.append(f"{count} compiled modules, as the loader would take them")
+        parts.append(f"{count} compiled module{'s' if count > 1 else ''}, as the loader would take them")
     return tuple(parts)
+
+
+def _distributions(count: int) -> str:
+    return f"{count} distribution{'s' if count != 1 else ''}"
 
 
 def unexamined(environment: Environment) -> tuple[str, ...]:

@@ -160,6 +160,11 @@ FORMS: Final = (
     ),
     # builds of one or the other kind
     Form(
+        "a build fails",
+        r"(?:could ?n[o']t|can ?not|unable to|failed to) (?:find|locate|detect) (?:the |a |any )?cuda"
+        r" (?:installation|toolkit|include|headers?|compiler|root|home|sdk)\b|no cuda (?:toolkit|installation)",
+    ),
+    Form(
         "made for the CPU alone",
         r"(?:not|n't|without|no) (?:compiled|built|enabled|linked)?[\w ]{0,24}\b(?:with |for )?(?:cuda|gpu|cudnn|nccl|rocm|xpu)(?: support| enabled)?\b.{0,30}(?:in this build|support|enabled|compiled)|"
         r"(?:not|n't) (?:compiled|built|linked) (?:with|for) (?:[\w ]{0,20})(?:cuda|gpu|cublas|cudnn|nccl|rocm|hip|opencl)|"
@@ -174,7 +179,7 @@ FORMS: Final = (
         r"fall(?:ing)?[ -]?back to (?:the )?cpu|using (?:the )?cpu(?: instead|\b)|"
         r"only (?:show|see|find|detect|use|list)s? \W?(?:the )?cpu|"
         rf"(?:run|running|execut\w*|default\w*|switch\w*)[\w ]{{0,20}} on (?:the )?cpu\b|"
-        rf"(?:no|zero|0) {_GPU}[\w -]{{0,20}}(?:found|detected|available|visible|present)|"
+        rf"(?:no|zero|0) {_GPU}[\w /-]{{0,20}}(?:found|detected|available|visible|present)|"
         rf"(?:cuda|gpu)s?[\w .()]{{0,24}}(?:is |are )?(?:not|n't|un)[ -]?(?:available|detected|found|visible|usable|recogni[sz]ed)|"
         rf"(?:could ?n[o']t|cannot|can't|does ?n[o']t|did ?n[o']t|unable to|not able to) (?:find|detect|see|use|recogni[sz]e|access) (?:\w+ ){{0,2}}(?:gpu|cuda)s?\b",
     ),
@@ -206,7 +211,7 @@ FORMS: Final = (
         r"(?:dependenc|requirement|package|specification)\w*[\w ]{0,20} (?:conflict|incompatible|unsatisfi|cannot be (?:satisfied|met|resolved)|could not be (?:satisfied|met|resolved))|"
         r"unsatisfiable|version solving failed|nothing provides|could not find a version|"
         r"(?:could not|can ?not|unable to|fail\w* to) (?:solve|resolve)[\w ]{0,24}(?:environment|dependenc|requirement|package|version|conflict)|"
-        r"solver?problem|cannot install .{1,120} because|not a supported wheel|"
+        r"solver?problem|cannot install [\w.\[\], -]{1,80}(?:[<>=!~]=|because these package)|not a supported wheel|"
         r"does ?n[o']t have a (?:source distribution|wheel)|no wheels?\b.{0,60}(?:found|available|for|with)|"
         r"requires a different python|requires-python.{0,60}(?:not |incompat|conflict|unsatisf)|"
         r"(?:package|version)s? [\w .'\"=<>-]{1,60}(?:do(?:es)? not exist|not available|not found|cannot be found|is not supported on)|"
@@ -230,7 +235,7 @@ FORMS: Final = (
     # packages among themselves
     Form(
         "a package asks for another release",
-        rf"(?P<what>[A-Za-z][\w.-]{{1,40}}) ?(?:version )?(?:[<>=!~]=? ?)?{_VERSION}[\w .,<>=!~'\"()+:-]{{0,60}}\b(?:is required|is not (?:supported|compatible)|not compatible|unsupported|incompatible|is too (?:old|new|low|high)|but (?:found|got|you have|have|is|was|the)|does ?n[o']t (?:match|support|work)|not satisf\w*|conflicts?)",
+        rf"(?P<what>[A-Za-z][\w.-]{{1,40}}) ?(?:version )?(?:[<>=!~]=? ?)?{_VERSION}[\w .,<>=!~'\"()+:-]{{0,60}}\b(?:is required|is not (?:supported|compatible)|not compatible|unsupported|incompatible|is too (?:old|new|low|high)|but (?:found|got|you have|have|is|was|the)|not satisf\w*|conflicts?)",
     ),
     Form(
         "a package asks for another release",
@@ -243,6 +248,7 @@ FORMS: Final = (
     ),
     Form(
         "a package perhaps asks for another release",
+        rf"{_VERSION}[\w .,<>=!~'\"()+:-]{{0,60}}\bdoes ?n[o']t (?:match|support|work)|"
         r"not matching (?:version|release)s|"
         rf"(?:version|release)s?[\w '\"]{{0,40}}(?:mismatch|too old|too new|incompatib|not compatible|not supported|does ?n[o']t match)|"
         rf"\b(?:incompatib\w+|not compatible|mismatch\w*)[\w '\".-]{{0,40}}(?:version|release|with {_PACKAGE})|"
