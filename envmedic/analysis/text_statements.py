@@ -10,9 +10,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic import limits
-from envmedic.compat.import_names import IMPORTED_AS
+from envmedic.compat.import_names import BACKPORTS, FORMER_STANDARD, IMPORTED_AS
 from envmedic.compat.installed_requirements import Demand, markers, of_extras
-from envmedic.compat.versions import allows
+from envmedic.compat.versions import allows, version
 from envmedic.model.facts import Environment, Host, TextStatement
 from envmedic.model.playbook import FactValue
 
@@ -81,6 +81,16 @@ def asked_by_extras(environment: Environment, host: Host, groups: Mapping[str, s
     if wanted is None or wanted.module is None or "." in wanted.module or wanted.name is not None:
         return ()
     return of_extras(environment, markers(environment, host), {_distribution(wanted.module)})
+
+
+def of_former_standard(environment: Environment, groups: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the distribution that continues a missing module which the environment's Python has no more."""
+    wanted = asked(groups)
+    top = ((wanted.module if wanted is not None else None) or "").partition(".")[0]
+    found = version(environment.interpreter.version or "")
+    gone = top in BACKPORTS and found is not None and found.release[:2] >= FORMER_STANDARD[top]
+    absent = gone and environment.distribution(BACKPORTS[top]) is None
+    return (BACKPORTS[top],) if absent else ()
 
 
 def loaded_version(environment: Environment, name: str) -> str | None:

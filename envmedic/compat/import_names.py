@@ -37,3 +37,33 @@ _BY_DISTRIBUTION = {name: module for module, name in IMPORTED_AS.items()}
 def module_of(distribution: str) -> str:
     """Return the import package of a distribution that is not installed, guessed from its normalised name."""
     return _BY_DISTRIBUTION.get(distribution) or distribution.replace("-", "_").replace(".", "_")
+
+
+_DEAD = (
+    "aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "mailcap", "msilib", "nis", "nntplib", "pipes",
+    "sndhdr", "sunau", "telnetlib", "uu", "xdrlib",
+)  # fmt: skip
+"""Removed in Python 3.13. Source: PEP 594."""
+FORMER_STANDARD: Mapping[str, tuple[int, int]] = MappingProxyType(
+    dict.fromkeys(_DEAD, (3, 13)) | dict.fromkeys(("asynchat", "asyncore", "distutils", "imp", "smtpd"), (3, 12))
+)
+"""Modules that were of the standard library, with the first Python without them. Source: What's New In Python 3.12, 3.13."""
+BACKPORTS: Mapping[str, str] = MappingProxyType({
+    # each is named by its documentation as the continuation of that module
+    "asynchat": "pyasynchat",
+    "asyncore": "pyasyncore",
+    "audioop": "audioop-lts",
+    "cgi": "legacy-cgi",
+    "cgitb": "legacy-cgi",
+    "distutils": "setuptools",
+    "imghdr": "standard-imghdr",
+    "aifc": "standard-aifc",
+    "chunk": "standard-chunk",
+    "pipes": "standard-pipes",
+    "sndhdr": "standard-sndhdr",
+    "sunau": "standard-sunau",
+    "telnetlib": "standard-telnetlib",
+    "uu": "standard-uu",
+    "xdrlib": "standard-xdrlib",
+})  # fmt: skip
+"""Distributions that bring such a module to newer Pythons. Sources: their pages on PyPI; setuptools' documentation on distutils."""

@@ -288,6 +288,8 @@ class Failures(Model, frozen=True, kw_only=True):
     """Lines with such a word in a warning or information."""
     before: int = 0
     """Last line of an earlier output, after which the writer did something and more failed; 0 without one."""
+    raised_in: tuple[str, ...] = ()
+    """Modules in site-packages in which the last error was raised."""
     sources: tuple[str, ...] = ()
     """Modules in site-packages that the last error on a name, an attribute, an import or syntax was raised in or names."""
     whole: bool = False

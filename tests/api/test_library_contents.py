@@ -113,3 +113,18 @@ def test_an_error_of_another_kind_hashes_no_module(tmp_path: Path) -> None:
     prefix = prefix_of(tmp_path / "env", GOOD, "def area(): pas(\n")
     text = FRAMES.format(path=site(prefix) / "boxes/areas.py") + "ValueError: 17"
     assert report(told(prefix, text)) is None
+
+
+def test_a_library_of_another_size_counts_where_its_package_raised_the_error(tmp_path: Path) -> None:
+    """A library that another release left behind; where nothing speaks of it, it is told and left alone."""
+    prefix = prefix_of(tmp_path, b"\x7fELF of another release, which is longer", "def area(): pass\n")
+    raised = FRAMES.format(path=f"{site(prefix)}/boxes/__init__.py") + "Exception: Version mismatch: 1.0 and 1.1\n"
+    settings = Settings(stream=EventStream([]))
+
+    def best(text: str) -> tuple[str | None, bool | None]:
+        facts = Facts(host=Host(), environment=observe_environment(prefix))
+        found = diagnose_output(settings, load_all(), facts, text.encode().splitlines(), prefix=prefix, name="log")
+        return (found.findings[0].playbook, found.findings[0].confirmed) if found.findings else (None, None)
+
+    assert best(raised) == ("half-installed", True)
+    assert best(raised.replace("boxes", "others"))[0] is None

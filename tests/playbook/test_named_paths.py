@@ -159,3 +159,27 @@ def test_where_a_text_was_written() -> None:
     assert read(traceback("ImportError: a", "/Users/u/a.py")).origin.system == "macOS"
     assert read(traceback("ImportError: a", "/home/user/a.py") + "\nC:\\Users\\u\\x.txt").origin.system is None
     assert read("see https://example.org/C:/x and file:///C:/y").origin.system is None
+
+
+@pytest.mark.parametrize(
+    ("error", "files", "calls"),
+    [
+        # Python raises a refused call in the frame of the call
+        ("TypeError: Client.__init__() got an unexpected keyword argument 'proxies'", ("openai/_client.py", "openai/_base.py"), [("openai", "")]),
+        ("ImportError: cannot import name 'Cache' from 'transformers' (/x/__init__.py)", ("peft/tuner.py",), [("peft", "transformers")]),
+        ("AttributeError: module 'numpy' has no attribute 'float_'", ("old/plots.py", "numpy/__init__.py"), [("old", "numpy")]),
+        ("ModuleNotFoundError: No module named 'numpy.core.x'", ("old/plots.py",), [("old", "numpy")]),
+        ("AttributeError: 'Frame' object has no attribute 'append'", ("old/plots.py", "pandas/frame.py"), [("old", "pandas")]),
+        # parts of a package that is not all there, of namespaces, and of the standard library
+        ("ImportError: cannot import name 'x' from 'old.plots' (/x.py)", ("caller/a.py", "old/__init__.py"), []),
+        ("ImportError: cannot import name 'cloud' from 'google.rpc' (/x.py)", ("old/a.py",), []),
+        ("ImportError: cannot import name 'gone' from 'typing' (/x.py)", ("old/a.py",), []),
+    ],
+)  # fmt: skip
+def test_which_package_asks_another_one(error: str, files: tuple[str, ...], calls: list[tuple[str, str]]) -> None:
+    found = read(traceback(error, "/home/user/train.py", *(f"{VENV}/{file}" for file in files))).calls
+    assert [(caller, asked) for _, caller, asked in found] == calls
+
+
+def test_the_users_own_call_is_no_packages() -> None:
+    assert read(traceback("ImportError: cannot import name 'x' from 'pandas' (/x.py)", "/home/user/a.py")).calls == ()

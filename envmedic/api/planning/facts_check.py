@@ -18,7 +18,7 @@ from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import of_host
 from envmedic.model.playbook import AdviseStep, FactValue, LoadedPlaybook, Playbook
 from envmedic.model.ports import Runner
-from envmedic.playbook.schema.conditions import Evaluation, confirms
+from envmedic.playbook.schema.conditions import Evaluation, Truth, confirms
 
 _STATUS: Mapping[bool | None, Status] = {True: "fail", False: "pass", None: "skip"}
 
@@ -32,6 +32,8 @@ class FactsProof:
         self._host = host
         self._refuted: frozenset[str] | None = None
         """Playbooks that facts refuted before the steps; None if no check ran before them."""
+        self._shown: dict[str, frozenset[str]] = {}
+        """The names of the facts that last confirmed a fault, by the words of what was asked."""
 
     def of_one_run(self) -> _Run:
         """Return the check for one run, during which the environment does not change and is observed once."""
@@ -49,6 +51,17 @@ class FactsProof:
     def remember(self, refuted: frozenset[str]) -> None:
         """Remember the playbooks refuted before the first step; a later round does not change them."""
         self._refuted = refuted if self._refuted is None else self._refuted
+
+    def settled(self, asked: Confirmation, found: Evaluation) -> Truth:
+        """Return whether facts confirm a fault now.
+
+        What confirmed it before and does no more is gone; facts that were unknown all along tell nothing against that.
+        """
+        names = frozenset(leaf.name for leaf in found.leaves)
+        if found.truth is True:
+            self._shown[repr(asked)] = names
+        shown = self._shown.get(repr(asked))
+        return False if found.truth is None and shown is not None and shown.isdisjoint(names) else found.truth
 
     def blames(self, playbook: str) -> bool:
         """Whether a confirmed fault counts against the repair."""
@@ -72,7 +85,9 @@ class _Run:
         if check.confirmation is not None:
             facts = in_clone(check.confirmation, self._facts, runner.tree)
             derived = with_text(check.confirmation.groups, facts.statements, derive(facts))
-            return (_of_one(check, check.confirmation, derived, started),)
+            found = confirms(check.confirmation, derived)
+            truth = self._proof.settled(check.confirmation, found)
+            return (_of_one(check, check.confirmation, found, truth, started),)
         return (self._of_all(check, phase, derive(self._facts), started),)
 
     def _of_all(self, check: Check, phase: Phase, derived: Mapping[str, FactValue], started: float) -> Outcome:
@@ -97,14 +112,13 @@ class _Run:
         return [(item, asked) for item, asked in pairs if asked is not None]
 
 
-def _of_one(check: Check, asked: Confirmation, derived: Mapping[str, FactValue], started: float) -> Outcome:
-    found = confirms(asked, derived)
+def _of_one(check: Check, asked: Confirmation, found: Evaluation, truth: Truth, started: float) -> Outcome:
     unknown = f"the facts cannot tell: {_told(found)}"
     return Outcome(
         check=f"facts {asked.playbook}",
-        status=_STATUS[found.truth],
+        status=_STATUS[truth],
         role=check.role,
-        reason=_told(found) if found.truth else unknown if found.truth is None else "",
+        reason=_told(found) if truth else unknown if truth is None else "",
         detail="\n".join(leaf.text for leaf in found.leaves),
         seconds=monotonic() - started,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.model.registries.faults import Fault
-from envmedic.probe.packages import library_hashes
+from envmedic.probe.packages import contents, library_hashes
 
 _ABOUT: Final[frozenset[Fault]] = frozenset({
     "native-crash", "no-kernel-image", "extension-undefined-symbol", "half-installed",
@@ -42,11 +42,12 @@ def with_contents(settings: Settings, playbooks: Sequence[LoadedPlaybook], facts
     about = {loaded.playbook.id for loaded in playbooks if loaded.playbook.fault in _ABOUT}
     telling = [match for match in read.matches if match.playbook in about and not match.passing]
     sources = read.failures.sources
-    if environment is None or settings.deep or not (telling or sources):
+    if environment is None or settings.deep or not (telling or read.failures.raised_in):
         return facts
-    names = frozenset(_concerned(environment, telling)) if telling else frozenset()
     libraries = (path for match in telling for path in _PATH.findall(match.line) if ".so" in path)
     files = frozenset(_places(environment, (*sources, *libraries)))
+    raised_in = frozenset(_places(environment, read.failures.raised_in))
+    names = frozenset((*(_concerned(environment, telling) if telling else ()), *_replaced(environment, raised_in)))
     if not names and not files:
         return facts
     if names:
@@ -66,6 +67,22 @@ def _places(environment: Environment, paths: Iterable[str]) -> Iterator[str]:
             yield from (posixpath.normpath(f"{item.site}/{inside}") for item in environment.distributions)
         else:
             yield f"lib/{posixpath.basename(path)}"
+
+
+def _replaced(environment: Environment, files: Collection[str]) -> Iterator[str]:
+    """Names of the distributions of these files whose libraries have other sizes than they list.
+
+    Of what people edit libraries are no part: such a one came with another release.
+    """
+    changed = {
+        item.metadata_path
+        for item in environment.files or ()
+        if any(contents.is_library(path) for path in item.changed)
+    }
+    for item in environment.distributions:
+        tops = {path.removeprefix(f"{item.site}/").partition("/")[0] for path in files}
+        if item.metadata_path in changed and tops.intersection(item.import_names):
+            yield item.name
 
 
 def _concerned(environment: Environment, matches: Sequence[TextMatch]) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -17,24 +18,25 @@ from envmedic.api.context.observation import stage
 from envmedic.api.context.other_machine import note, platform_of
 from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import conda_of
+from envmedic.api.planning.no_plan import no_move, no_way, none_works, pinned
 from envmedic.api.planning.pin_limits import PinLimits
 from envmedic.diagnosis.vocabulary import derive
-from envmedic.errors import EnvmedicError, InputError, NetworkError, NoSolution, NothingToRepair, PinnedVersions
+from envmedic.errors import InputError, NetworkError, NoSolution
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.pins import UserPin
-from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan
+from envmedic.model.plan import CONDA_PINS, CONSTRAINTS, Plan, PlanAlternative
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.model.ports import CondaInstaller, Installer, Resolution, ResolveRequest
 from envmedic.model.program import Program
 from envmedic.planner.asked import together
 from envmedic.planner.constraints import keeping
-from envmedic.planner.family_move import UNCHANGED
 from envmedic.planner.moves.comparison import ResolvedMoves, compare
 from envmedic.planner.moves.conflict_graph import Conflicts
 from envmedic.planner.moves.hitting_sets import MoveSet
 
+_COMES_NEXT = "it is tried where this does not prove itself"
 PASSED_OVER = "another way was asked for"
 """The reason against a way that ranks above the chosen one."""
 
@@ -97,12 +99,13 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
     )
     considered = consider()
     if environment is None or not considered.proposals:
-        raise _pinned(limits, considered) or (
-            _no_way(case.facts, considered) if case.finding is not None else _no_move(considered)
+        raise pinned(limits, considered) or (
+            no_way(case.facts, considered) if case.finding is not None else no_move(considered)
         )
-    if considered.conflicts is not None:
-        maker = _PlanMaker(settings, case, environment, installer, planner.Proposals(proposals=()), limits)
-        for made in _least_moves(maker, considered.conflicts, consider):
+    if (conflicts := considered.conflicts) is not None:
+        empty = planner.Proposals(proposals=(), conflicts=conflicts)
+        maker = _PlanMaker(settings, case, environment, installer, empty, limits)
+        for made in _least_moves(maker, conflicts, consider):
             yield _with_reproductions(_keeping(settings, made, environment), case, environment)
         return
     if case.way is not None:
@@ -123,13 +126,47 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
         yield _with_reproductions(_keeping(settings, made, environment), case, environment)
         maker.failed[proposal.title] = "it was tried in a clone, and did not prove itself"
     if len(errors) == len(considered.proposals):
-        raise _none(errors)
+        raise none_works(errors)
 
 
 def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[..., planner.Proposals]) -> Iterator[Plan]:
     """Yield the plans that end `conflicts`, those that move the least first. Raises NoSolution and InputError."""
-    made: dict[MoveSet, Plan] = {}
     errors: list[NoSolution | NetworkError] = []
+    # a stable sort: the reading that the user named comes first, then those whose end something can show
+    shows = bool(maker.case.command) or _importing(maker.case, maker.environment) is not None
+    left = sorted(
+        (conflicts, *conflicts.instead),
+        key=lambda item: (item.title != maker.case.way, item.unseen and not shows),
+    )
+    solved = False
+    for unseen, group in groupby(tuple(left), key=lambda item: item.unseen):
+        found = ((one, made) for one in group for made in _ways_out(maker, one, consider, errors))
+        for one, made in _fewest_back(found, maker.case.way) if unseen else found:
+            solved = True
+            left = [item for item in left if item is not one]
+            later = (PlanAlternative(title=item.title, why_not=_COMES_NEXT) for item in left)
+            checks = tuple(item for item in made.checks if item.confirmation is None or not unseen)
+            alternatives = (*made.alternatives, *later)
+            yield planner.named(msgspec.structs.replace(made, checks=checks, alternatives=alternatives))
+    if not solved:
+        raise none_works(errors) if errors else no_way(maker.case.facts, consider())
+
+
+def _fewest_back(found: Iterable[tuple[Conflicts, Plan]], named: str | None) -> list[tuple[Conflicts, Plan]]:
+    """Return the plans for newer releases of one package; what takes others back comes after what does not."""
+    return sorted(
+        found, key=lambda pair: (pair[0].title != named, pair[1].choice.cost.downgrades if pair[1].choice else 0)
+    )
+
+
+def _ways_out(
+    maker: _PlanMaker,
+    conflicts: Conflicts,
+    consider: Callable[..., planner.Proposals],
+    errors: list[NoSolution | NetworkError],
+) -> Iterator[Plan]:
+    """Yield the plans for one reading of what is at odds; `errors` gets the reasons against ways."""
+    made: dict[MoveSet, Plan] = {}
 
     def resolves(moves: MoveSet) -> ResolvedMoves:
         held: tuple[str, ...] = ()
@@ -148,12 +185,10 @@ def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[...
         return ResolvedMoves(None, held)
 
     compared = compare(conflicts, resolves)
-    if not compared.ways:
-        raise _none(errors) if errors else _no_way(maker.case.facts, consider())
     ways = list(compared.ways)
     asked = maker.case.way
-    if asked is not None:
-        titles = tuple(item.moves.title for item in ways)
+    if asked is not None and ways and conflicts is maker.considered.conflicts:
+        titles = (*(item.moves.title for item in ways), *(item.title for item in conflicts.instead))
         if asked not in titles:
             raise InputError(
                 f"There is no way called {asked!r} to repair this here", hint="Name one of these", details=titles
@@ -175,23 +210,6 @@ def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:
     better = (msgspec.structs.replace(item, cost=PASSED_OVER) for item in considered.proposals[:place])
     ordered = (considered.proposals[place], *better, *considered.proposals[place + 1 :])
     return msgspec.structs.replace(considered, proposals=ordered)
-
-
-def _none(errors: Sequence[NoSolution | NetworkError]) -> NoSolution | NetworkError:
-    """Return the error if no way works: the best way's, with the causes of the others."""
-    first = errors[0]
-    told = tuple(dict.fromkeys(error.cause or error.summary for error in errors[1:]))
-    pinned = [error for error in errors if isinstance(error, PinnedVersions)]
-    if pinned:
-        # before an unreachable index: to change the pin, or to let it go, is a way that is known
-        pins = tuple(dict.fromkeys(pin for error in pinned for pin in error.pins))
-        best = pinned[0]
-        return PinnedVersions(best.summary, cause=best.cause, pins=pins, details=(*first.details, *told))
-    # with an unreachable index nobody knows whether a way exists, so "no solution" would be wrong
-    unreachable = next((error for error in errors if isinstance(error, NetworkError)), None)
-    if unreachable is not None or len(errors) == 1:
-        return unreachable or errors[0]
-    return NoSolution(first.summary, cause=first.cause, hint=first.hint, details=(*first.details, *told))
 
 
 @dataclass(frozen=True)
@@ -280,64 +298,9 @@ def _pins(facts: Facts) -> tuple[UserPin, ...]:
     return planner.binding(environment.pins, environment, planner.markers(environment, facts.host))
 
 
-def _pinned(limits: PinLimits, considered: planner.Proposals) -> PinnedVersions | None:
-    """Return the error where pins of the user are among the reasons against every way; None where they are not."""
-    reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
-    found = planner.named_in(limits.held, reasons)
-    if not found:
-        return None
-    cause = next(text for text in reasons if planner.named_in(found, (text,)))
-    return planner.pins_refusal(
-        "What you have pinned leaves no repair of this environment", found, cause=cause, details=reasons
-    )
-
-
 def now() -> str:
     """Return the time in UTC as RFC 3339."""
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
-
-
-def _no_way(facts: Facts, considered: planner.Proposals) -> NoSolution:
-    environment = facts.environment
-    reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
-    if reasons and all(item.why_not.startswith(UNCHANGED) for item in considered.rejected):
-        sound = (item.why_not.removeprefix(UNCHANGED).removeprefix(": ") for item in considered.rejected)
-        return NoSolution(
-            "There is nothing that this repair would change here",
-            cause="; ".join(dict.fromkeys(filter(None, sound))) or None,
-            hint="Run the program again: envmedic run -- CMD; if it still fails, name the environment that it runs in with -p",
-            details=reasons,
-        )
-    if environment is not None and environment.torch is None and environment.distribution("torch") is None:
-        hint = "Name the environment that the program runs in; this one has no torch"
-    elif facts.host.driver_version is None:
-        hint = "Plan where the program runs, or with its facts: `--host FILE`, from `envmedic facts --json` there"
-    else:
-        hint = "Another Python, driver or GPU changes this: `envmedic facts` shows those that were found"
-    return NoSolution(
-        "There is no set of distributions that would repair this environment on this host",
-        cause=reasons[0] if reasons else None,
-        hint=hint,
-        details=reasons,
-    )
-
-
-def _no_move(considered: planner.Proposals) -> EnvmedicError:
-    """Return the error of a move: nothing would change, or some distributions cannot follow."""
-    reasons = tuple(f"{item.title}: {item.why_not}" for item in considered.rejected)
-    if any(item.why_not == UNCHANGED for item in considered.rejected):
-        return NothingToRepair(
-            "There is nothing to move: the torch family is where this policy leads",
-            cause="; ".join(text for text in reasons if not text.endswith(UNCHANGED)) or None,
-            hint="Take another policy: `envmedic plan --help` lists them",
-            details=reasons,
-        )
-    return NoSolution(
-        "The torch family cannot be moved on in this environment on this host",
-        cause=reasons[0] if reasons else None,
-        hint="Replace or remove what cannot follow, or take another policy: `envmedic plan --help` lists them",
-        details=reasons,
-    )
 
 
 def _fetched(resolution: Resolution | None, conda: CondaInstaller | None) -> frozenset[str]:
@@ -375,9 +338,9 @@ def _with_reproductions(plan: Plan, case: PlanningCase, environment: Environment
     checks = []
     if case.command:
         checks.append(Check(name="command", role="reproduction", arguments=case.command, program=case.program))
-    top = (case.importing or "").partition(".")[0]
-    if case.importing and any(top in item.import_names for item in environment.distributions):
-        checks.append(Check(name="import", role="reproduction", arguments=(case.importing,)))
+    importing = _importing(case, environment)
+    if importing is not None:
+        checks.append(Check(name="import", role="reproduction", arguments=(importing,)))
         plan = _asking_another(plan, environment)
     return planner.named(msgspec.structs.replace(plan, checks=(*checks, *plan.checks))) if checks else plan
 
@@ -398,3 +361,9 @@ def _asking_another(plan: Plan, environment: Environment) -> Plan:
         return msgspec.structs.replace(check, confirmation=msgspec.structs.replace(check.confirmation, groups={}))
 
     return msgspec.structs.replace(plan, checks=tuple(map(asked, plan.checks)))
+
+
+def _importing(case: PlanningCase, environment: Environment) -> str | None:
+    """Return the module whose import the text shows failing, where something installed brings it."""
+    top = (case.importing or "").partition(".")[0]
+    return case.importing if any(top in item.import_names for item in environment.distributions) else None

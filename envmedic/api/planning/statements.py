@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
+from envmedic.compat.import_names import FORMER_STANDARD
 from envmedic.model.checks import Confirmation
 from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
@@ -22,10 +23,6 @@ _CIRCULAR = ("partially initialized", "circular import")
 """Words of messages on names that a module has and has not reached yet."""
 _OUTSIDE = frozenset({"pth", "user-site", "PYTHONPATH", "sitecustomize"})
 """What makes imports find packages outside of site-packages."""
-_FORMER_STANDARD = frozenset(
-    {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib"}
-)
-"""Modules of the standard library that newer Pythons lack."""
 _UNSURE = frozenset({"interpreter-version", "pyvenv", "standard-library"})
 """Defects after which the interpreter may not read the environment's site-packages."""
 
@@ -88,11 +85,13 @@ def _looked_up(facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]]) -> 
     for item, groups in wanted.items():
         extras = asked_by_extras(environment, facts.host, groups)
         told = tuple(dict.fromkeys(demand.unmet().sentence() for demand in extras if demand.found is None))
-        found.append(msgspec.structs.replace(_statement(environment, files, item), extras=told))
+        asks = any(groups.get("caller") in other.import_names for other in environment.distributions)
+        found.append(msgspec.structs.replace(_statement(environment, files, item, asks=asks), extras=told))
     return tuple(found)
 
 
-def _statement(environment: Environment, files: ModuleFiles, item: Asked) -> TextStatement:
+def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, asks: bool) -> TextStatement:
+    """What the files say; `asks` tells that the package which asked is installed here."""
     if item.requirement is not None:
         return of_requirement(environment, item.requirement)
     module = item.module or ""
@@ -100,9 +99,10 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked) -> Tex
     owner = next((other for other in environment.distributions if top in other.import_names), None)
     package = f"{owner.name} {owner.version}" if owner is not None else top
     holds, told = None, ""
-    if not _imports_as_found(environment, files, top, owner):
-        pass
-    elif item.name is not None and files.find(top) is None:
+    absent = item.name is not None and files.find(top) is None
+    if not _imports_as_found(environment, files, top, owner) or (absent and asks):
+        pass  # some compiled modules call themselves by a name under which nothing imports them
+    elif absent:
         # what is not installed at all cannot lack a name: the text is of another environment
         holds, told = False, f"{top} is not installed here"
     elif item.name is not None:
@@ -127,4 +127,4 @@ def _imports_as_found(environment: Environment, files: ModuleFiles, top: str, ow
         return True
     outside = environment.include_system_site or any(item.kind in _OUTSIDE for item in environment.import_paths)
     editable = any(item.origin.kind == "editable" for item in environment.distributions)
-    return not (outside or editable or top in sys.stdlib_module_names or top in _FORMER_STANDARD)
+    return not (outside or editable or top in sys.stdlib_module_names or top in FORMER_STANDARD)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from envmedic.analysis.dependents import Dependants
 from envmedic.analysis.doubled_files import Duplicate, duplicates, overwritings, own, pin, restorable
+from envmedic.analysis.foreign_wheels import foreign
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, DistributionFiles, Environment, Facts, FileConflict, Shadow
 
@@ -21,6 +22,7 @@ def derive(facts: Facts) -> Derived:
     return {
         **_damage(environment),
         **_unrecorded(environment),
+        **_foreign(environment),
         "duplicates.reasons": tuple(map(_doubled, duplicates(environment, dependants))),
         "clobbered.reasons": tuple(
             _reason(item.conflict, item.right) for item in overwritings(environment, dependants)
@@ -70,6 +72,14 @@ def _unrecorded(environment: Environment) -> Derived:
         and restorable(item)
     ]
     return {"files.unrecorded": tuple(map(pin, gone))}
+
+
+def _foreign(environment: Environment) -> Derived:
+    found = [(item, why) for item, why in foreign(environment) if item.name not in environment.duplicates]
+    return {
+        "files.foreign": tuple(pin(item) for item, _ in found if restorable(item)),
+        "files.foreign-tags": tuple(f"{item.name} {item.version}: {why}" for item, why in found),
+    }
 
 
 def _doubled(item: Duplicate) -> str:

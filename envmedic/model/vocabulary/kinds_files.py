@@ -17,6 +17,15 @@ KINDS: tuple[FactKind, ...] = (
         doc="distributions whose RECORD is gone; as name==version to install again",
     ),
     FactKind(
+        name="files.foreign",
+        type="strings",
+        doc="distributions from wheels for another platform or Python; as name==version to install again",
+        detail="files.foreign-tags",
+    ),
+    FactKind(
+        name="files.foreign-tags", type="strings", doc="what such a wheel is for, one sentence for each distribution"
+    ),
+    FactKind(
         name="files.beyond-index",
         type="strings",
         doc="damaged distributions that no index can give again: from a source tree or an archive",

@@ -38,6 +38,15 @@ class Conflicts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Distributions that conda brought, whose own solver decides what moves with them."""
     newer: frozenset[str] = frozenset()
     """Distributions whose metadata do not state the violated requirement: of these only newer releases may lack it."""
+    unseen: bool = False
+    """Whether what the text says of a module stays true where they end: who asked for it asks no more."""
+    instead: tuple[Conflicts, ...] = ()
+    """What may be at odds otherwise, likeliest first: each is tried where nothing before it proved itself."""
+
+    @property
+    def title(self) -> str:
+        """The name of the way to which nothing but the text leads, empty where there is none."""
+        return ", ".join(self.wanted) if not self.violated else ""
 
     @cached_property
     def installed(self) -> dict[str, str]:

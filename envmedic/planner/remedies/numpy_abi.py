@@ -12,6 +12,7 @@ from envmedic.compat.versions import allows, parsed
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Environment
 from envmedic.planner.moves.conflict_graph import conflicts
+from envmedic.planner.remedies.drift import with_drift
 from envmedic.planner.remedies.remedy import Remedy, Situation, moving
 
 
@@ -28,21 +29,22 @@ def numpy_abi(situation: Situation) -> Remedy:
             cause="the files of the environment were not looked at",
             hint="Plan on the machine that has the environment, from facts that are observed there",
         )
+    stated = requirement_faults(environment, situation.host).every
     if not modules and all(item.met for item in every):
-        return Remedy(why="NumPy fits all that is compiled for it")
+        # what is not compiled may ask for names that NumPy has no more
+        return moving(
+            with_drift(conflicts(environment, (), stated), situation, stated),
+            why="one of them was made for another release of the other",
+            otherwise="NumPy fits all that is compiled for it",
+        )
     python = ".".join((environment.interpreter.version or "").split(".")[:2])
     # modules that are compiled for NumPy 1 crash with NumPy 2; those compiled for 2 also run with 1.x
     compiled = tuple(_for_one(modules, environment, numpy.version))
     unmet = (*compiled, *(item for item in every if not item.met))
     stays = () if _exists(satisfying("numpy", unmet), python) else ("numpy",)
+    asked = (*stated, *compiled)
     return moving(
-        conflicts(
-            environment,
-            unmet,
-            (*requirement_faults(environment, situation.host).every, *compiled),
-            unstated=compiled,
-            fixed=frozenset(stays),
-        ),
+        with_drift(conflicts(environment, unmet, asked, unstated=compiled, fixed=frozenset(stays)), situation, asked),
         why="these releases fit all that is compiled for NumPy, and all that requires it",
         otherwise="no NumPy is known that all accept, and no newer release of what is too old",
     )

@@ -7,30 +7,32 @@ from collections.abc import Sequence
 from packaging.requirements import Requirement
 
 from envmedic.analysis.requirement_faults import (
-    HUGGING_FACE,
     RequirementFaults,
     foreign_torchcodec,
     requirement_faults,
 )
-from envmedic.analysis.text_statements import Asked, asked, asked_by_extras
+from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_former_standard
 from envmedic.compat import couplings
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
-from envmedic.model.facts import Distribution, TextStatement
+from envmedic.model.facts import TextStatement
 from envmedic.planner.moves.conflict_graph import Conflicts, conflicts
-from envmedic.planner.remedies.remedy import Remedy, Situation, moving
+from envmedic.planner.remedies.drift import drifted, newer, owner_of, with_drift
+from envmedic.planner.remedies.remedy import MOVED_TOGETHER, Remedy, Situation, moving
 
-_MOVED_TOGETHER = frozenset({"torch", "torchvision", "torchaudio", "triton", "numpy"})
 _ACCEPTED = "all that require these accept them"
 
 
 def missing_requirement(situation: Situation) -> Remedy:
-    """Install required distributions that are missing."""
+    """Install required distributions that are missing, or what continues a module that Python had."""
     found = requirement_faults(situation.environment, situation.host)
     extras = asked_by_extras(situation.environment, situation.host, situation.groups)
     missing = [item for item in extras if item.found is None]
+    former = of_former_standard(situation.environment, situation.groups)
     return moving(
-        conflicts(situation.environment, (*found.missing, *missing), found.every, unstated=found.unstated),
+        conflicts(
+            situation.environment, (*found.missing, *missing), found.every, wanted=former, unstated=found.unstated
+        ),
         why=_ACCEPTED,
         otherwise="nothing is missing of which a release would do for all",
     )
@@ -103,16 +105,21 @@ def torch_companions(situation: Situation) -> Remedy:
 
 
 def _conflicts(situation: Situation, found: RequirementFaults, violated: tuple[Demand, ...]) -> Conflicts:
-    """Return the conflicts of violated requirements, and of what the text asks for."""
+    """Return the conflicts of violated requirements, and of what the text asks for.
+
+    What two packages are at odds about without a word in their metadata stands behind them.
+    """
     lacking = _lacking(situation)
     if lacking is not None:
-        unstated = (*found.unstated, lacking)
-        return conflicts(situation.environment, (*violated, lacking), found.every, unstated=unstated)
+        violated, unstated = (*violated, lacking), (*found.unstated, lacking)
+        stated = conflicts(situation.environment, violated, found.every, unstated=unstated)
+        return with_drift(stated, situation, found.every)
     wanted = _stated(situation, found.every)
     # where an installed distribution requires it too, that one may move instead
     known = {item.name for item in violated}
     asked = tuple(text for text in wanted if Requirement(text).name not in known)
-    return conflicts(situation.environment, violated, found.every, wanted=asked, unstated=found.unstated)
+    stated = conflicts(situation.environment, violated, found.every, wanted=asked, unstated=found.unstated)
+    return with_drift(stated, situation, found.every)
 
 
 def _lacking(situation: Situation) -> Demand | None:
@@ -124,11 +131,11 @@ def _lacking(situation: Situation) -> Demand | None:
     wanted, held = _held(situation)
     if wanted is None or held is None or wanted.module is None or wanted.name is None:
         return None
-    owner, caller = (_owner(situation, module) for module in (wanted.module, situation.importing))
+    owner, caller = (owner_of(situation, module) for module in (wanted.module, situation.importing or ""))
     newest = version(owner.public) if owner is not None else None
     if owner is None or caller is None or newest is None or caller.name == owner.name:
         return None
-    if {owner.name, caller.name} & _MOVED_TOGETHER:
+    if {owner.name, caller.name} & MOVED_TOGETHER:
         return None
     return Demand(caller, owner.name, f">{owner.public},<{newest.major + 1}", owner.public)
 
@@ -137,12 +144,6 @@ def _held(situation: Situation) -> tuple[Asked | None, TextStatement | None]:
     """Return what the text states, and that it holds here; None for the latter where the files do not say so."""
     wanted = asked(situation.groups)
     return wanted, next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
-
-
-def _owner(situation: Situation, module: str | None) -> Distribution | None:
-    """The distribution that brings a module."""
-    top = (module or "").partition(".")[0]
-    return next((item for item in situation.environment.distributions if top in item.import_names), None)
 
 
 def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
@@ -154,27 +155,13 @@ def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
     if wanted is None or held is None:
         return ()
     if wanted.requirement is None:
-        return _newer(situation, wanted, every)
+        return () if drifted(situation, every) else newer(situation, wanted.module or "", every)
     requirement = Requirement(wanted.requirement)
     # torch moves with all that is bound to it, by playbooks of its own
-    if requirement.name in _MOVED_TOGETHER:
+    if requirement.name in MOVED_TOGETHER:
         return ()
     found = satisfying(requirement.name, every, str(requirement.specifier))
     return (found,) if found is not None else ()
-
-
-def _newer(situation: Situation, wanted: Asked, every: Sequence[Demand]) -> tuple[str, ...]:
-    """Return a newer release of the distribution whose module lacks a name, and those around it that must follow."""
-    owner = _owner(situation, wanted.module)
-    parsed = version(owner.public) if owner is not None else None
-    if owner is None or parsed is None or owner.name in _MOVED_TOGETHER:
-        return ()
-    # within the major release: the next one takes away more names than it adds
-    found = satisfying(owner.name, every, f">{owner.public},<{parsed.major + 1}")
-    others = [item for item in every if item.by.name != owner.name]
-    along = {item.name for item in every if item.by.name == owner.name and item.found and item.name in HUGGING_FACE}
-    follow = [satisfying(name, others) for name in sorted(along)]
-    return () if found is None or None in follow else (found, *(item for item in follow if item is not None))
 
 
 def _key(item: TextStatement) -> Asked:

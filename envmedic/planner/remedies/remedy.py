@@ -12,6 +12,8 @@ from envmedic.model.plan import Step
 from envmedic.planner.moves.conflict_graph import Conflicts
 from envmedic.planner.moves.hitting_sets import HittingSets
 
+MOVED_TOGETHER = frozenset({"torch", "torchvision", "torchaudio", "triton", "numpy"})
+"""Distributions that move with all that is built against them, by playbooks of their own."""
 THE_TORCH_ENVIRONMENT = "Name the environment that has torch with -p PREFIX, or install torch first"
 """The next step where torch itself is missing."""
 

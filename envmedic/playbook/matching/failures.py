@@ -131,6 +131,7 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     imports = _Imports()
     header = 0
     frame: list[bytes] = []
+    raised_in: list[bytes] = []
     sources: list[bytes] = []
     for number, line in lines:
         imports.see(line)
@@ -162,6 +163,7 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
                 message, chained = line, False
                 imports.end()
                 told = _OF_SOURCE.search(line[:LINE_LIMIT]) is not None
+                raised_in = frame
                 sources, frame = ([*frame, *_NAMED.findall(line[:LINE_LIMIT])] if told else []), []
     before = narrated if narrated < max((*failing, *warned), default=0) else 0
     last = {number for number in last if number > before}
@@ -173,5 +175,10 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
         failing=frozenset(failing),
         warned=frozenset(warned),
         before=before,
-        sources=tuple(dict.fromkeys(source.decode("utf-8", "replace") for source in sources)),
+        raised_in=_texts(raised_in),
+        sources=_texts(sources),
     )
+
+
+def _texts(paths: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path.decode("utf-8", "replace") for path in paths))

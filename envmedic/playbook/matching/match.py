@@ -22,6 +22,8 @@ from envmedic.playbook.matching.signatures import Hit, Key, Signatures
 
 DISTINCT_MATCHES = 64
 """Limit of distinct matches of one signature; further ones count for the first."""
+_ERROR_WITHIN = 5
+"""Lines of a frame and of the error below it, which one signature may span."""
 LATER_LINES = 16
 """Limit of the numbers that are kept of lines which repeat a match, the last line apart."""
 
@@ -58,7 +60,18 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
             # the words of the line itself were searched where they stand
             if hit.start == 0:
                 tally.add(msgspec.structs.replace(hit, reading=Reading(text, text.encode())), number)
-    return ReadText(matches=tally.matches(), failures=tail.failures(), origin=named.origin)
+    matches = tuple(_with_call(match, named.calls) for match in tally.matches())
+    return ReadText(matches=matches, failures=tail.failures(), origin=named.origin)
+
+
+def _with_call(match: TextMatch, calls: Sequence[tuple[int, str, str]]) -> TextMatch:
+    """Return `match` with the packages of the error that it ends on: which asked for something, and which was asked."""
+    ends = range(match.line_number, match.line_number + _ERROR_WITHIN)
+    found = next(((caller, asked) for number, caller, asked in calls if number in ends), None)
+    if found is None:
+        return match
+    told = {key: module for key, module in zip(("caller", "asked"), found, strict=True) if module}
+    return msgspec.structs.replace(match, groups={**told, **match.groups})
 
 
 class _Counted:

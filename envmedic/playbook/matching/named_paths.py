@@ -53,6 +53,9 @@ _OF_MODULE = re.compile(
     r"module '(?P<module>[A-Za-z_]\w*)' has no attribute|cannot import name '\w+' from (?:partially initialized module )?'(?P<top>[A-Za-z_]\w*)'"
     r"|No module named '(?P<package>[A-Za-z_]\w*)\.[\w.]+'; '(?P=package)' is not a package"
 )
+_REFUSED_CALL = re.compile(
+    r"^TypeError: .{0,200}(?:unexpected keyword argument|required (?:positional|keyword-only) argument|positional arguments? but)"
+)
 _ASKED_FOR = re.compile(r"cannot import name '\w+' from '(?P<module>[A-Za-z_]\w*)[\w.]*' \((?P<path>[^()]{1,400})\)")
 # what a source tree lacks until it was built: compiled modules and the version that the build writes
 _MADE_BY_A_BUILD = re.compile(r"_C|_C_\w+|_?ext\w*|\w*_(?:cuda|ext|kernels?|ops|C)|_?version|_cext\w*|_kernels?")
@@ -97,6 +100,9 @@ class PathNotes(NamedTuple):
     sentences: tuple[tuple[int, str, str], ...]
     """Number of a line, the line, and what it says of owners."""
     origin: TextOrigin
+    calls: tuple[tuple[int, str, str], ...] = ()
+    """Number of the line of an error, the installed package that asked for something, and the one that it asked, empty
+    where the text does not tell."""
 
 
 def place(path: str) -> Place | None:
@@ -120,6 +126,7 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
     sentences: list[tuple[int, str, str]] = []
     every: list[str] = []
     stated: list[tuple[int, str, str]] = []
+    calls: list[tuple[int, str, str]] = []
     chain: list[str] = []
     last: list[str] | None = None
     for index, (number, text) in enumerate(texts):
@@ -137,13 +144,14 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
         every += last
         said = (*_said(last, message), *_calls(chain), *_own_code(chain, message), *_projects(chain, message))
         sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
+        calls += [(number, *pair) for pair in _asked(chain, message)]
         chain = []
     sentences += [(*stated[-1][:2], said) for said in _copies(_places(path for *_, path in stated))]
     known = _places(every if last is None else last)
     prefixes = dict.fromkeys(redact_text(found.root) for found in known if found.owner == "environment")
     system, path = _system(every)
     path = redact_text(path) if path is not None else None
-    return PathNotes(tuple(sentences), TextOrigin(prefixes=tuple(prefixes), system=system, path=path))
+    return PathNotes(tuple(sentences), TextOrigin(prefixes=tuple(prefixes), system=system, path=path), tuple(calls))
 
 
 def _message(first: str, following: Sequence[tuple[int, str]]) -> str:
@@ -211,14 +219,42 @@ def _said(paths: Sequence[str], message: str) -> Iterator[str]:
 
 def _calls(frames: Sequence[str]) -> Iterator[str]:
     """The package that an error was raised in, and the other one that called it."""
-    places = [place(path) for path in frames if _PASSED_THROUGH.search(path) is None]
+    places = _of_calls(frames)
     last = places[-1] if places else None
-    if last is None or not last.module or last.owner == "build":
-        return
-    caller = next((item for item in reversed(places) if item is None or item.module != last.module), None)
-    # a program may have called it wrongly, and another installation is told as that
-    if caller is not None and caller.module and caller.root == last.root:
+    caller = _caller(places, last.module) if last is not None else None
+    # another installation is told as that
+    if last is not None and caller is not None and caller.root == last.root:
         yield f"Two packages, {caller.module} calls {last.module}"
+
+
+def _asked(frames: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
+    """The package that asked for what another one does not have or take, and that other one where the text tells."""
+    places = _of_calls(frames)
+    last = places[-1].module if places and places[-1] is not None else ""
+    lacks, named = _LACKS.search(message), _OF_MODULE.search(message)
+    part_of = (lacks["module"] or lacks["top"]) if lacks is not None else None
+    if part_of == last:
+        return  # what lacks a part of itself is not all there
+    if _REFUSED_CALL.search(message) is not None:
+        # Python raises it in the frame of the call
+        asked, caller = "", places[-1] if places else None
+    else:
+        asked = part_of or (next(name for name in named.groups() if name) if named is not None else last)
+        caller = _caller(places, asked)
+    apart = {asked, caller.module if caller is not None else ""} & (_NAMESPACES | sys.stdlib_module_names)
+    if caller is not None and caller.module and not apart:
+        yield caller.module, asked
+
+
+def _of_calls(frames: Sequence[str]) -> list[Place | None]:
+    """The installations of the frames that call on their own account; None for the user's code."""
+    return [place(path) for path in frames if _PASSED_THROUGH.search(path) is None]
+
+
+def _caller(places: Sequence[Place | None], called: str) -> Place | None:
+    """The package that called another one; None where the user's code did, which may have called it wrongly."""
+    found = next((item for item in reversed(places) if item is None or item.module != called), None)
+    return found if found is not None and found.module and found.owner != "build" else None
 
 
 def _own_code(frames: Sequence[str], message: str) -> Iterator[str]:

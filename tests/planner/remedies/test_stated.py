@@ -101,3 +101,43 @@ def test_what_moves_in_place_of_another_is_another_release_also_where_the_other_
     first = next(each)
     sets.widen(first, sets.binding(first))
     assert next(each).pins == ("packer>2.11.3",)
+
+
+def test_a_module_that_python_had_comes_from_what_continues_it() -> None:
+    here = installed(distribution("pydub", "0.25.1"))
+    newer = msgspec.structs.replace(here, interpreter=msgspec.structs.replace(here.interpreter, version="3.13.1"))
+    assert remedy("missing-requirement", newer, {"module": "audioop"}).install == ("audioop-lts",)
+    older = msgspec.structs.replace(here, interpreter=msgspec.structs.replace(here.interpreter, version="3.12.1"))
+    assert remedy("missing-requirement", older, {"module": "audioop"}).empty
+    assert remedy("missing-requirement", older, {"module": "distutils"}).install == ("setuptools",)
+
+
+def test_of_two_packages_at_odds_the_one_that_asks_moves_first() -> None:
+    reader = msgspec.structs.replace(distribution("reader", "1.2", "hub"), import_names=("reader",))
+    hub = msgspec.structs.replace(distribution("hub", "2.1"), import_names=("hub",))
+    limited = distribution("other", "1.0", "hub>=1.5")
+    groups = {"module": "hub", "name": "gone", "caller": "reader", "asked": "hub"}
+    lacks = TextStatement(module="hub", name="gone", holds=True, told="")
+    found = remedy("unmet-requirement", installed(reader, hub, limited), groups, lacks).conflicts
+    assert found is not None
+    ways = [(item.title, item.unseen) for item in (found, *found.instead)]
+    assert ways == [("reader<2,>1.2", True), ("reader>1.2", True), ("hub<3,>2.1,>=1.5", False), ("hub<2,>=1.5", False)]
+    # what the user's own code asks for may be in a newer release alone
+    own = {"module": "hub", "name": "gone"}
+    assert remedy("unmet-requirement", installed(reader, hub), own, lacks).install == ("hub<3,>2.1",)
+    # nobody knows who refused a call; torch moves with all that is bound to it
+    call = {"caller": "reader"}
+    alone = remedy("unmet-requirement", installed(reader, hub), call).conflicts
+    assert alone is not None
+    assert [item.title for item in (alone, *alone.instead)] == ["reader<2,>1.2", "reader>1.2"]
+    torch = msgspec.structs.replace(distribution("torch", "2.1"), import_names=("torch",))
+    assert remedy("unmet-requirement", installed(torch, hub), {"caller": "torch"}).empty
+
+
+def test_numpy_goes_back_for_names_only_behind_the_package_that_asks() -> None:
+    numpy = msgspec.structs.replace(distribution("numpy", "2.2"), import_names=("numpy",))
+    board = msgspec.structs.replace(distribution("board", "2.1", "numpy>=1.12"), import_names=("board",))
+    here = msgspec.structs.replace(installed(board, numpy), libraries=())
+    found = remedy("numpy-abi", here, {"name": "bool8", "caller": "board", "asked": "numpy"}).conflicts
+    assert found is not None
+    assert [item.title for item in (found, *found.instead)] == ["board<3,>2.1", "board>2.1", "numpy<2,>=1.12"]

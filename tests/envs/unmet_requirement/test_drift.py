@@ -1,0 +1,66 @@
+"""Two packages at odds without a word in their metadata: which one moves is found by trying, in the clone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.real.manifest import manifest
+from tests.support.native_case import NativeCase, build_native
+from tests.support.repairs import pure
+
+CALLS = "from transport import Client\n\ndef fetch():\n    return Client({0})\n"
+OLD, NEW = (
+    "class Client:\n    def __init__(self, proxies=None): pass\n",
+    "class Client:\n    def __init__(self): pass\n",
+)
+
+
+def build(room: Path, reader: dict[str, str], transport: dict[str, str], program: str) -> NativeCase:
+    """An environment with the first of these releases of the reader, and the last one of transport."""
+    wheels = [pure(room / "wheels", "transport", version, text) for version, text in transport.items()]
+    wheels += [
+        pure(room / "wheels", "reader", version, text, requires=("transport",)) for version, text in reader.items()
+    ]
+    return build_native(room, wheels, [f"reader=={next(iter(reader))}", f"transport=={list(transport)[-1]}"], program)
+
+
+def moved(case: NativeCase, *arguments: str) -> list[tuple[str, str, str]]:
+    """What a repair moves that proved itself; undo brings every byte back."""
+    before = manifest(case.prefix)
+    done = case.apply(*arguments)
+    assert (done.code, case.run().code) == (0, 0), done.told()
+    plans = (done.document["plan"], *done.document["extensions"])
+    assert case.envmedic("undo", "-p", str(case.prefix), "--yes").code == 0
+    assert manifest(case.prefix) == before
+    return [(item["name"], item["before"], item["after"]) for plan in plans for item in plan["changes"]]
+
+
+def test_a_call_that_is_refused_moves_the_caller_to_a_newer_release(tmp_path: Path) -> None:
+    reader = {"1.0": CALLS.format("proxies=1"), "1.1": CALLS.format(""), "2.0": CALLS.format("")}
+    case = build(tmp_path, reader, {"1.0": OLD, "2.0": NEW}, "import reader\nreader.fetch()\n")
+    program = tmp_path / "read.py"
+    program.write_text("import reader\nreader.fetch()\n")
+    # the text alone shows no import that fails: only the program can tell whether it is gone
+    refused = case.apply("--log", str(case.log()))
+    assert (refused.code, "--reproduce" in refused.out) == (1, True), refused.told()
+    command = ("--reproduce", "--", str(case.python), str(program))
+    assert moved(case, *command) == [("reader", "1.0", "1.1")]
+
+
+def test_the_other_ways_stand_in_the_plan_and_can_be_asked_for(tmp_path: Path) -> None:
+    asks, has = "from transport import Pool\n", "class Pool: pass\n"
+    case = build(tmp_path, {"1.0": asks, "1.1": ""}, {"1.9": has, "2.0": "class Other: pass\n"}, "import reader\n")
+    plan = case.envmedic("plan", "-p", str(case.prefix), "--json", "--log", str(case.log()))
+    others = [item["title"] for item in plan.document["alternatives"] if item["feasible"]]
+    assert others == ["transport<2"]
+    way = ("--way", "transport<2", "--log", str(case.log()))
+    assert moved(case, *way) == [("transport", "2.0", "1.9")]
+    none = case.envmedic("plan", "-p", str(case.prefix), "--way", "magic", "--log", str(case.log()))
+    assert (none.code, "transport<2" in none.err) == (2, True), none.told()
+
+
+def test_where_no_caller_fits_the_other_goes_back(tmp_path: Path) -> None:
+    asks = "from transport import Pool\n"
+    has, lacks = "class Pool: pass\n", "class Other: pass\n"
+    case = build(tmp_path, {"1.0": asks, "1.1": asks}, {"1.9": has, "2.0": lacks}, "import reader\n")
+    assert moved(case, "--log", str(case.log())) == [("transport", "2.0", "1.9")]
