@@ -137,7 +137,7 @@ def test_of_two_packages_at_odds_the_one_that_asks_moves_first() -> None:
 def test_numpy_goes_back_for_names_only_behind_the_package_that_asks() -> None:
     numpy = msgspec.structs.replace(distribution("numpy", "2.2"), import_names=("numpy",))
     board = msgspec.structs.replace(distribution("board", "2.1", "numpy>=1.12"), import_names=("board",))
-    here = msgspec.structs.replace(installed(board, numpy), libraries=())
+    here = msgspec.structs.replace(installed(board, numpy), numpy_one=())
     found = remedy("numpy-abi", here, {"name": "bool8", "caller": "board", "asked": "numpy"}).conflicts
     assert found is not None
     assert [item.title for item in (found, *found.instead)] == ["board<3,>2.1", "board>2.1", "numpy<2,>=1.12"]
