@@ -230,6 +230,11 @@ def _old_click(room: Room) -> None:
     room.variable("PYTHONPATH", str(other))
 
 
+def _other_machine(room: Room) -> None:
+    """A wheel for another kind of processor, as a lock made on a laptop brings it."""
+    room.install("--reinstall", "--python-platform", "aarch64-unknown-linux-gnu", "contourpy==1.3.2")
+
+
 def _headless(room: Room) -> None:
     """The other OpenCV came, and went with the files that both have."""
     room.install("opencv-python==4.12.0.88")
@@ -374,6 +379,7 @@ LIGHT: tuple[Fault, ...] = tuple(
         *(fault for fault in PLAIN if fault.name in WITHOUT_MORE),
         Fault("no charset-normalizer", "companion-version", _uninstall("charset-normalizer", "idna"), "import requests; requests.get", touches=_touch("requests")),
         Fault("pandas half deleted", "half-installed", _delete("pandas/core/frame.py", "pandas/io"), FRAME, touches=_touch("pandas")),
+        Fault("contourpy for another processor", "half-installed", _other_machine, CONTOUR, touches=_touch("contourpy")),
         Fault("no python-dateutil", "companion-version", _uninstall("python-dateutil"), FRAME, touches=_touch("dateutil")),
         Fault("scripts gone or of another Python", "half-installed", _scripts("tqdm", "numpy-config"), TQDM, touches=_touch("scripts")),
     )
