@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "facts": (
         ("facts -n train", "host, torch family, libraries, owners; nothing is imported"),
         ("facts --host-only --json > node.json", "a machine for `--host node.json` on another one"),
+        ("facts -p .venv --content --json", "what is installed, with a digest to compare with other machines"),
     ),
     "envs": (("envs", "every environment found"), ("envs --json", "the same as a document")),
     "plan": (

@@ -227,6 +227,12 @@ def _run(parser: Parser) -> None:
 
 def _facts(parser: Parser) -> None:
     parser.option("--host-only", action="store_true", help="the host alone")
+    parser.option(
+        "--content",
+        action="store_true",
+        help="a small document of what is installed, with one digest: the same for equal environments at other paths, on "
+        "other machines",
+    )
     _host(parser)
     _deep(parser)
 

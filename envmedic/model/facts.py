@@ -7,6 +7,7 @@ from typing import Final, Literal
 from envmedic.model.answers.gpu_health import HostGpus
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaEnvironment
+from envmedic.model.content import Content
 from envmedic.model.pins import Project, UserPin
 
 FACTS_SCHEMA: Final = "envmedic.facts/1"
@@ -651,6 +652,8 @@ class Facts(Model, frozen=True, kw_only=True):
     """Imports that end Python, where a text of a crash made envmedic look for them."""
     statements: tuple[TextStatement, ...] = ()
     """What the text states of modules and releases, looked up in the environment's files."""
+    content: Content | None = None
+    """What of the environment is the same wherever it is installed; read by ``envmedic facts`` alone."""
     interrupted: str | None = None
     """The interrupted transaction on the environment, which `envmedic recover` settles; null without one."""
     tables: dict[str, str] = {}

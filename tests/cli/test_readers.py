@@ -263,3 +263,15 @@ def test_recovery_brings_a_missing_active_environment_back(case: Case, user: She
     done = user.having(VIRTUAL_ENV=str(case.prefix)).envmedic("recover", "--json")
     assert done.code == 0, done.told()
     assert state_of(case.prefix) == before
+
+
+@pytest.mark.usefixtures("untouched")
+def test_facts_has_the_content_in_it_and_alone(shared: Case, reader: Shell) -> None:
+    alone = reader.envmedic("facts", "-p", str(shared.prefix), "--content", "--json")
+    assert alone.code == 0, alone.told()
+    assert alone.document["schema"] == "envmedic.content/1"
+    assert "torchvision" in {item["name"] for item in alone.document["distributions"]}
+    assert reader.envmedic("facts", "-p", str(shared.prefix), "--json").document["content"] == alone.document
+    told = reader.envmedic("facts", "-p", str(shared.prefix), "--content")
+    assert told.out.startswith(alone.document["digest"])
+    failure(reader.envmedic("facts", "--content", "--host-only"), code=2, kind="input", says="--content")

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model import checks, conda, events, facts, findings, lock, pins, plan, playbook, program, record
+from envmedic.model import checks, conda, content, events, facts, findings, lock, pins, plan, playbook, program, record
 from envmedic.model.answers import (
     compatibility,
     data,
@@ -37,6 +37,7 @@ MODULES: tuple[ModuleType, ...] = (
     checks,
     compatibility,
     conda,
+    content,
     data,
     environments,
     events,
@@ -66,6 +67,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "diff": record.Difference,
     "recovery": record.Recovery,
     "facts": facts.Facts,
+    "content": content.Content,
     "envs": environments.Environments,
     "check": compatibility.Compatibility,
     "data": data.Data,

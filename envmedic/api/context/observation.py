@@ -18,6 +18,7 @@ from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Notice, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
+from envmedic.probe.content import observe_content
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.machine.host import observe_host
 
@@ -53,6 +54,14 @@ def observe(settings: Settings, prefix: Path | None, *, meanwhile: Callable[[], 
         with forked.begun(observe_host) as asked:
             environment = _environment(settings, prefix, meanwhile)
             return _facts(settings, asked.value(), environment)
+
+
+def observe_contents(settings: Settings, facts: Facts) -> Facts:
+    """Return `facts` with the content of their environment, if they have one. Raises OSError."""
+    if facts.environment is None:
+        return facts
+    with stage(settings.stream, "probe"):
+        return msgspec.structs.replace(facts, content=observe_content(facts.environment, deep=settings.deep))
 
 
 def _facts(settings: Settings, host: Host, environment: Environment | None) -> Facts:

@@ -14,7 +14,7 @@ from envmedic.errors import ExitCode, InputError
 from envmedic.model.findings import Diagnoses, Diagnosis
 from envmedic.probe.prefix.targets import NoneActive
 from envmedic.render.documents.diagnosis import diagnosis_lines
-from envmedic.render.documents.facts import facts_lines
+from envmedic.render.documents.facts import content_lines, facts_lines
 from envmedic.render.text import Line, line
 
 _VERDICT_EXIT = {"healthy": ExitCode.OK, "host": ExitCode.HOST}
@@ -95,10 +95,16 @@ def _log_title(found: Diagnosis, count: int) -> list[Line]:
 def facts(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic facts``."""
     from envmedic.api.context.gpu_condition import with_condition
-    from envmedic.api.context.observation import observe
+    from envmedic.api.context.observation import observe, observe_contents
 
+    if args.host_only and args.content:
+        raise InputError("--content is about an environment, --host-only about the host", hint="Leave out one of them")
     settings = settings_of(args, output)
     prefix = None if args.host_only else prefix_of(target_of(args), settings, output)
-    observed = with_condition(settings, observe(settings, prefix))
+    observed = observe_contents(settings, observe(settings, prefix))
+    if args.content and observed.content is not None:
+        output.document(observed.content, content_lines(observed.content))
+        return int(ExitCode.OK)
+    observed = with_condition(settings, observed)
     output.document(observed, facts_lines(observed))
     return int(ExitCode.OK)

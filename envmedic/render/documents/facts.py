@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envmedic.model.conda import CondaEnvironment
+from envmedic.model.content import Content, DistributionContent
 from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Library, TorchBuild
 from envmedic.render.documents.gpu_health import gpu_health_lines
 from envmedic.render.style import size
 from envmedic.render.text import Line, line, shortened, table
+
+_SHORT = 12
+"""Digits of a digest that tell it apart."""
 
 
 def facts_lines(facts: Facts) -> list[Line]:
@@ -18,10 +22,27 @@ def facts_lines(facts: Facts) -> list[Line]:
         lines += [line(""), *gpu_health_lines(facts.gpu_health)]
     if facts.environment is not None:
         lines += [line(""), line("Environment", "bold"), *_environment(facts.environment), *_project(facts)]
+    if facts.content is not None:
+        lines += table([("content", facts.content.digest)])
     if facts.tables:
         days = [(name.replace("_", " "), f"of {day}") for name, day in facts.tables.items()]
         lines += [line(""), line(f"Compatibility tables {facts.data}", "bold"), *table(days)]
     return lines
+
+
+def content_lines(content: Content) -> list[Line]:
+    """The digest, then each part of it with its own."""
+    named = [(f"{item.name} {item.version}", item.files[:_SHORT], _altered(item)) for item in content.distributions]
+    free = [(place, digest[:_SHORT], "of no distribution") for place, digest in content.untracked.items()]
+    kept = [(name, value or "unset", "set by activation") for name, value in content.variables.items()]
+    return [line(content.digest, "bold"), *table([*named, *free, *kept])]
+
+
+def _altered(item: DistributionContent) -> str:
+    """The files that are not as listed, in a few words."""
+    if not item.altered_count:
+        return item.variant or ""
+    return f"{item.altered_count} files not as listed: {shortened(', '.join(item.altered))}"
 
 
 def host_rows(host: Host) -> list[tuple[str, str]]:
