@@ -155,7 +155,8 @@ class _Asked:
         # the lock alone is written: what follows is foreseen of the next sync
         later = self.answer(foreseen, own=found.own)
         why = f"it writes the lock alone; the next sync: {later.summary}"
-        return self.answer((), elsewhere=why, notes=tuple(f"The next sync: {item.text}" for item in later.harms))
+        told = (*(item.text for item in later.harms), *judge.notes(self._facts, self._environment, foreseen))
+        return self.answer((), elsewhere=why, notes=tuple(f"The next sync: {text}" for text in told))
 
     def _pip(self, read: command_words.Read, command: PipCommand) -> Guard:
         if command.user and not self._environment.include_system_site and self._environment.conda is None:
@@ -254,7 +255,12 @@ class _Asked:
             transaction=self._standing.transaction,
             changes=judge.changes(self._environment, foreseen),
             harms=harms,
-            notes=(*self._notes, *notes, *((unknown,) if unknown is not None and harms else ())),
+            notes=(
+                *self._notes,
+                *notes,
+                *judge.notes(self._facts, self._environment, foreseen),
+                *((unknown,) if unknown is not None and harms else ()),
+            ),
         )
 
 

@@ -490,6 +490,11 @@ def _lock(parser: Parser) -> None:
         choices=LOCK_FORMAT_NAMES,
         help="of the lock (default: conda-lock with conda packages, else pylock)",
     )
+    parser.option(
+        "--from-history",
+        action="store_true",
+        help="an environment.yml of what was asked for, by conda's history and pip, in place of what is installed",
+    )
     parser.option("-o", "--output", metavar="FILE", help="write it there (default: stdout)")
     parser.option(
         "--platform",

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from envmedic.conda_meta.specs import name_of
+from envmedic.conda_meta.urls import without_credentials
 from envmedic.model.conda import CondaEnvironment, CondaPackage
 from envmedic.model.facts import Distribution, Environment, Host
 from envmedic.model.lock import Incomplete, Lock, LockedKind, LockedPackage, WheelFile
@@ -36,7 +38,8 @@ def collect(environment: Environment, host: Host, known: Known, *, envmedic: str
     """The lock of `environment`: conda packages, then distributions of pip or uv, both sorted by name."""
     conda = environment.conda or CondaEnvironment()
     own = tuple(_by_pip(environment, conda))
-    packages = (*map(_conda_package, conda.packages), *(_pip_package(item, known) for item in own))
+    by_conda = (_conda_package(item, _requested(item, conda)) for item in conda.packages)
+    packages = (*by_conda, *(_pip_package(item, known) for item in own))
     return Lock(
         envmedic=envmedic,
         created=created,
@@ -105,7 +108,22 @@ def _required(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
 
 
-def _conda_package(package: CondaPackage) -> LockedPackage:
+def _requested(package: CondaPackage, conda: CondaEnvironment) -> tuple[str, ...]:
+    """The user's specs for a package: by the history, or by its record in an environment whose history has none."""
+    # conda trusts the history alone; py-rattler and mamba 2 write the specs into records too
+    stated = [text for text in conda.requested if _is_of(text, package)] if conda.requested else package.requested
+    return tuple(without_credentials(text) for text in stated)
+
+
+def _is_of(spec: str, package: CondaPackage) -> bool:
+    """Whether a spec names the package; an unreadable one names none."""
+    try:
+        return name_of(spec) == package.name.lower()
+    except ValueError:
+        return False
+
+
+def _conda_package(package: CondaPackage, requested: tuple[str, ...]) -> LockedPackage:
     return LockedPackage(
         manager="conda",
         name=package.name,
@@ -122,6 +140,7 @@ def _conda_package(package: CondaPackage) -> LockedPackage:
         subdir=package.subdir or None,
         hash_source="conda record" if package.sha256 or package.md5 else "",
         installed_by="conda",
+        requested=requested,
     )
 
 
@@ -145,6 +164,7 @@ def _pip_package(item: Distribution, known: Known) -> LockedPackage:
         subdirectory=stated.subdirectory,
         hash_source=stated.hash_source or file.source,
         installed_by=item.owner,
+        requested=stated.requested,
     )
 
 
@@ -184,6 +204,7 @@ def _stated(item: Distribution) -> LockedPackage:
         subdirectory=origin.subdirectory,
         hash_source="direct_url.json" if origin.sha256 else "",
         installed_by=item.owner,
+        requested=(item.name,) if item.requested else (),
     )
 
 

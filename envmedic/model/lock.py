@@ -56,6 +56,9 @@ class LockedPackage(Model, frozen=True, kw_only=True):
     """Directory of a local project, absolute; in a written lock relative to it. None where it is none, or not near it."""
     installed_by: str = ""
     """What installed it: ``pip``, ``uv``, ``conda``, ``other``; empty where a lock does not say."""
+    requested: tuple[str, ...] = ()
+    """What the user asked for to get it: match specs (conda), its name (pip, which keeps no version); empty for a
+    dependency, and where a lock does not say."""
 
 
 # Kept apart from `LockedPackage`: metadata of an installed distribution rarely name its file. The code that finds the
@@ -144,6 +147,8 @@ class Lock(Model, frozen=True, kw_only=True):
     builds: bool = False
     """Whether a distribution of it is compiled where it is installed, or was compiled here, so that a CUDA toolkit is
     needed to make it again."""
+    from_history: bool = False
+    """Whether the file has what was asked for (`LockedPackage.requested`) in place of everything that is installed."""
     notes: tuple[str, ...] = ()
     """What the user should know."""
     interrupted: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from envmedic.locks.reading import read
 from tests.cli.support import Done, Shell
@@ -119,6 +121,52 @@ def test_conda_makes_the_same_versions_from_an_environment_file(mixed: Mixed, tm
     assert Referee(mixed.room).list_explicit(new) == Referee(mixed.room).list_explicit(mixed.prefix)
     frozen = mixed.run([uv(), "pip", "freeze", "--python", str(new / "bin/python")], tmp_path)
     assert {"alpha==1.0", "beta==2.0", "gamma==3.0"} <= set(frozen.split("\n"))
+
+
+def test_what_was_asked_for_is_in_an_environment_file_without_the_rest(mixed: Mixed) -> None:
+    done = mixed.lock("--from-history")
+    assert done.code == 0, done.told()
+    listed = YAML(typ="safe").load(done.out)["dependencies"]
+    # py-rattler keeps what it was asked for in the records: the history has no spec
+    channels = mixed.room.channels
+    assert {text.rpartition("::")[2] for text in listed[:-1]} == set(SPECS)
+    assert all(text.partition("::")[0] in channels for text in listed[:-1]), listed
+    # beta is needed by alpha, and was asked for too
+    assert listed[-1] == {"pip": ["alpha==1.0", "beta==2.0", "gamma==3.0"]}
+
+
+def test_an_environment_of_which_nothing_says_what_was_asked_for_is_refused(mixed: Mixed, tmp_path: Path) -> None:
+    bare = mixed.room.by_rattler(f"unasked-{tmp_path.name[-8:]}", ("python 3.11.*",))
+    for record in (bare / "conda-meta").glob("*.json"):
+        kept = {key: value for key, value in json.loads(record.read_text("utf-8")).items() if "requested" not in key}
+        record.write_text(json.dumps(kept), encoding="utf-8")
+    done = mixed.lock("--from-history", prefix=bare)
+    assert (done.code, done.out) == (2, "")
+    assert "Nothing says what was asked for" in done.err
+    done = mixed.lock("--from-history", "--format", "conda-lock", prefix=bare)
+    assert (done.code, done.out) == (2, "")
+
+
+@pytest.mark.conda
+def test_what_was_asked_for_is_what_conda_exports_and_makes_again(mixed: Mixed, tmp_path: Path) -> None:
+    referee = Referee(mixed.room)
+    prefix = referee.create("asked", ("python=3.11", "pip", "packaging"))
+    referee.install(prefix, "filelock<3.16")
+    referee.remove(prefix, "packaging")
+    # pip, since uv marks what it brings along as asked for too
+    mixed.run([str(prefix / "bin/pip"), "install", "-q", "alpha"], tmp_path)
+    path = tmp_path / "environment.yml"
+    assert mixed.lock("--from-history", "-o", str(path), prefix=prefix).code == 0
+    exported = referee.run("env", "export", "--from-history", "--prefix", str(prefix))
+    listed = YAML(typ="safe").load(path.read_text("utf-8"))["dependencies"]
+    specs = [text.rpartition("::")[2] for text in listed if isinstance(text, str)]
+    assert sorted(specs) == sorted(YAML(typ="safe").load(exported)["dependencies"])
+    # beta came for alpha alone
+    assert listed[-1] == {"pip": ["alpha==1.0"]}
+    new = tmp_path / "new"
+    mixed.run([str(conda_program()), "env", "create", "-p", str(new), "-f", str(path)], tmp_path)
+    assert referee.list_explicit(new) == referee.list_explicit(prefix)
+    assert "beta==2.0" in mixed.run([uv(), "pip", "freeze", "--python", str(new / "bin/python")], tmp_path)
 
 
 def test_formats_of_wheels_name_the_conda_packages_that_they_lack(mixed: Mixed) -> None:

@@ -87,6 +87,21 @@ def lock_for(settings: Settings, prefix: Path, names: Sequence[str], *, must_ask
     return for_platforms(settings, facts, found, names)
 
 
+def as_requested(found: Lock) -> Lock:
+    """Return `found` as what the user asked for, for an environment.yml. Raises InputError where conda knows of nothing."""
+    conda = [item for item in found.packages if item.manager == "conda" and item.requested]
+    if not conda:
+        raise InputError(
+            "Nothing says what was asked for in this environment",
+            cause="Neither conda-meta/history nor the records of its conda packages have a spec",
+            hint="Leave out --from-history, for the versions of everything that is installed",
+        )
+    pip = [item for item in found.packages if item.manager == "pip"]
+    # an installer that marks nothing leaves no other way to keep what it was asked for
+    marked = [item for item in pip if item.requested] or pip
+    return msgspec.structs.replace(found, packages=(*conda, *marked), from_history=True)
+
+
 def require_platforms(names: Sequence[str], form: LockFormatName | None) -> None:
     """Raise InputError for a platform that cannot be locked in that format."""
     platforms.require(names, form or fitting(conda=True)[0])

@@ -1,4 +1,6 @@
-"""``environment.yml`` with a pip section, as ``conda env create`` reads it: versions and builds, no hashes.
+"""``environment.yml`` with a pip section, as ``conda env create`` reads it: no hashes.
+
+It has versions and builds of everything, or what was asked for alone (`Lock.from_history`).
 
 Format: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html
 """
@@ -28,11 +30,15 @@ def text(lock: Lock) -> str:
     """The file. Entries that the format cannot hold are named in comments."""
     packages = complete(lock, FORMAT)
     conda = [item for item in packages if item.manager == "conda"]
-    several = len({item.channel for item in conda}) > 1
-    wanted = [_spec(item, named=several) for item in conda] or [f"python={lock.python}", "pip"]
+    several = len(lock.channels) > 1
+    specs = _asked if lock.from_history else _exact
+    wanted = [spec for item in conda for spec in specs(item, named=several)]
+    wanted = wanted or [f"python={lock.python}", "pip"]
     pip = [requirement(item) for item in packages if item.manager == "pip"]
     has_pip = not conda or any(item.name == "pip" for item in conda)
-    lines = ["# Versions of what is installed; made by `envmedic lock`."]
+    lines = [
+        f"# {'What was asked for' if lock.from_history else 'Versions of what is installed'}; made by `envmedic lock`."
+    ]
     lines += [f"# {key}: {value}" for key, value in seal.facts(lock).items() if key != "name"]
     lines += [f"# not in it: {item.name} {item.version}: {item.reason}" for item in lock.incomplete]
     lines += [f"name: {scalar(lock.name or 'locked')}", "channels:"]
@@ -51,10 +57,22 @@ def _channels(lock: Lock) -> list[str]:
     return [*named, "nodefaults"] if "defaults" not in named else list(named)
 
 
-def _spec(item: LockedPackage, *, named: bool) -> str:
-    """``name=version=build``, with the channel where there are several: records do not tell their priority."""
-    channel = f"{canonical(item.channel)}::" if named and item.channel else ""
-    return f"{channel}{item.name}={item.version}" + (f"={item.build}" if item.build else "")
+def _exact(item: LockedPackage, *, named: bool) -> list[str]:
+    """``name=version=build``."""
+    return [f"{_channel(item, named=named)}{item.name}={item.version}" + (f"={item.build}" if item.build else "")]
+
+
+def _asked(item: LockedPackage, *, named: bool) -> list[str]:
+    """The specs by which the package was asked for."""
+    stated = ("::", "channel=", "://")
+    return [
+        spec if any(map(spec.__contains__, stated)) else _channel(item, named=named) + spec for spec in item.requested
+    ]
+
+
+def _channel(item: LockedPackage, *, named: bool) -> str:
+    """The channel before a spec where there are several: records do not tell their priority."""
+    return f"{canonical(item.channel)}::" if named and item.channel else ""
 
 
 def scalar(word: str) -> str:

@@ -224,7 +224,7 @@ def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]
     after = _after(foreseen)
     if not any(name in after for name in family_query.FAMILY):
         return
-    later = _later(facts, environment, after, {item.name: item.build or "" for item in foreseen if item.by == "conda"})
+    later = _later(facts, environment, foreseen)
     # a problem that exists today is not the command's doing
     before = {item.summary for item in problems.problems(environment, facts.host)}
     for problem in problems.problems(later, facts.host):
@@ -236,10 +236,22 @@ def _family(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]
         yield Harm(kind="torch-family", name="torch", text=text, source="index metadata")
 
 
-def _later(
-    facts: Facts, environment: Environment, after: Mapping[str, str | None], condas: Mapping[str, str]
-) -> Environment:
+def notes(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]) -> tuple[str, ...]:
+    """Return what changes without harm and is seldom meant: a torch for the CPU becomes one for CUDA."""
+    old = environment.torch
+    new = _later(facts, environment, foreseen).torch
+    if old is None or old.variant != "cpu" or new is None or not new.cuda:
+        return ()
+    text = f"torch {new.version} is a build for CUDA {new.cuda}, torch {old.version} one for the CPU alone"
+    if facts.host.driver_version is None:
+        # it is imported and computes without a driver, so nothing breaks
+        text += "; without an NVIDIA driver, as here, it computes on the CPU too, and is larger by its CUDA libraries"
+    return (text,)
+
+
+def _later(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen]) -> Environment:
     """Return the environment after the changes, as far as versions tell."""
+    after, condas = _after(foreseen), {item.name: item.build or "" for item in foreseen if item.by == "conda"}
     stay = [item for item in environment.distributions if item.name not in after]
     new = [
         Distribution(name=name, version=version, metadata_path="", site="", origin=Origin(kind="unknown"))
