@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: onefile data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: onefile recording data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
 	@echo "make demo-real  the same on real torch (some GB from your default index)"
 	@echo "make docs       the documentation, in build/site: pages made from playbooks and code, every link followed"
 	@echo "make tutorial   docs/tutorial.md from a run of all its commands"
+	@echo "make recording  the recording in README, of a session in a real terminal"
 	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
 	@echo "make quick      linters, types, import contracts and the tests nearest to what the branch changes (two minutes)"
 	@echo "make test       linters, types, import contracts and tests"
@@ -63,6 +64,9 @@ tutorial: $(COMPILED)
 
 pictures: $(COMPILED)
 	$(BIN)/python -m tests.pictures
+
+recording: $(COMPILED)
+	$(BIN)/python -m tests.recording
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
