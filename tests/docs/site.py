@@ -14,7 +14,7 @@ from tests.docs.howto import FOLDER, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Start", ("index.md", "tutorial.md")),
+    ("Start", ("index.md", "for-researchers.md", "for-teams.md", "for-admins.md", "tutorial.md")),
     (
         "Do",
         (
@@ -30,7 +30,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Write", ("playbooks.md",)),
-    ("Look up", ("commands.md", "documents.md")),
+    ("Look up", ("commands.md", "terminal-ui.md", "documents.md")),
     ("Understand", ("how-it-works.md", "security.md", "tables.md", "faults.md", "gpu-replays.md", "benchmarks.md")),
     ("Take part", ("contributing.md", "development.md", "changelog.md")),
 )

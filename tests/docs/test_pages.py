@@ -66,7 +66,7 @@ def test_the_pages_are_found_and_show_commands() -> None:
 def test_a_shown_command_line_is_one_of_envmedic(page: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("ENVMEDIC_")]:
         monkeypatch.delenv(name)
-    assert parse(words).command, page
+    assert parse(words).command or not words, page  # alone it opens the terminal UI
 
 
 @pytest.mark.parametrize(("page", "words"), shown_commands("make"), ids=lambda value: " ".join(value)[:60])
