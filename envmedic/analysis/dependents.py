@@ -20,7 +20,8 @@ class Dependants:
     """What installed distributions require of each other."""
 
     def __init__(self, environment: Environment, host: Host) -> None:
-        self._environment = environment
+        self.environment = environment
+        self.host = host
         self._markers = _markers(environment, host)
 
     @cached_property
@@ -28,7 +29,7 @@ class Dependants:
         """Requirements as texts by the distribution that they name."""
         # parsing a Requirement is slow, and callers ask for few of the hundreds: a regular expression sorts them first
         found: dict[str, list[tuple[str, str]]] = {}
-        for item in self._environment.distributions:
+        for item in self.environment.distributions:
             for text in item.requires:
                 if named := _NAME.match(text):
                     found.setdefault(canonicalize_name(named[1]), []).append((item.name, text))
@@ -58,7 +59,7 @@ class Dependants:
 
     def met(self, by: str, name: str) -> bool:
         """Whether what a distribution requires of another one accepts the installed version, or that is missing."""
-        installed = self._environment.distribution(name)
+        installed = self.environment.distribution(name)
         parsed = parse(installed.version) if installed is not None else None
         if parsed is None:
             return True

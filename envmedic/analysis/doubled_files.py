@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from envmedic.analysis.consumers import right_build
 from envmedic.analysis.dependents import Dependants, parse
 from envmedic.analysis.numpy_generation import modules_for_one
 from envmedic.compat.versions import allows
@@ -51,7 +52,7 @@ def overwritings(environment: Environment, dependants: Dependants) -> tuple[Over
         # both, since purging one deletes the shared paths, and the other must be installed again
         if len(pair) == len(conflict.distributions) and all(map(restorable, pair)):
             right = _kept(conflict, pair, dependants, environment)
-            if right is not None:
+            if right is not None and not _laid_over(conflict, right, dependants):
                 found.append(Overwriting(conflict, right))
     return tuple(found)
 
@@ -101,15 +102,35 @@ def _agreement(environment: Environment, item: Distribution) -> float:
     return report.matching / report.recorded if report is not None and report.recorded else 0.0
 
 
+def _laid_over(conflict: FileConflict, right: Distribution, dependants: Dependants) -> bool:
+    """Whether a build for the GPU has all its files over those of the one for the CPU, which others require by name."""
+    place = conflict.distributions.index(right.name)
+    other = conflict.distributions[1 - place]
+    whole = conflict.content_of[place] == len(conflict.paths)
+    return (
+        whole
+        and bool(right_build(dependants.environment, dependants.host, conflict.distributions))
+        and stays(other, right, dependants)
+    )
+
+
+def stays(name: str, right: Distribution, dependants: Dependants) -> bool:
+    """Whether the other one of a pair keeps its metadata, since others require it by its name."""
+    return bool(dependants.of(name, apart_from={name, right.name}))
+
+
 def _kept(
     conflict: FileConflict, pair: Sequence[Distribution], dependants: Dependants, environment: Environment
 ) -> Distribution | None:
-    """The one of two to keep; None where others require both.
+    """The one of two to keep; None where others require both. A build for the GPU stays, whoever asks for the other.
 
     Where nothing requires either, it is the one that fits Python and NumPy, then the newer, then the one with more of
     its content on disk, which was installed last.
     """
     names = {item.name for item in pair}
+    build = right_build(environment, dependants.host, [item.name for item in pair])
+    if build is not None:
+        return next(item for item in pair if item.name == build)
     required = [item for item in pair if dependants.of(item.name, apart_from=names)]
     if len(required) == len(pair):
         return None

@@ -108,20 +108,20 @@ def wheels(host: Host, environment: Environment) -> Wheels | None:
 
 def _wanted(host: Host, environment: Environment, torch: Distribution) -> tuple[Wanted, ...]:
     """Requirements of torch that hold here, and those of the toolkit's extras, each once."""
-    marker = _marker_environment(host, environment)
-    direct = list(_holding(torch.requires, marker))
+    marker = marker_environment(host, environment)
+    direct = list(holding(torch.requires, marker))
     # the list grows while it is read: the toolkit's own requirements are examined as well
     for item in direct:
         toolkit = environment.distribution(item.name) if item.name == TOOLKIT else None
         if toolkit is not None:
-            direct += _holding(toolkit.requires, marker, item.requirement.extras)
+            direct += holding(toolkit.requires, marker, item.requirement.extras)
     return tuple({item.name: item for item in direct}.values())
 
 
-def _holding(
+def holding(
     requires: Iterable[str], marker: Mapping[str, str], extras: Collection[str] | None = None
 ) -> Iterator[Wanted]:
-    """Requirements whose marker holds; with `extras`, only those that one of the extras adds."""
+    """Return the requirements whose marker holds; with `extras`, only those that one of the extras adds."""
     for text in requires:
         try:
             requirement = Requirement(text)
@@ -143,7 +143,8 @@ def _named(extras: Iterable[str], text: str) -> Iterator[str]:
     return (extra for extra in extras if canonicalize_name(extra) in spelled)
 
 
-def _marker_environment(host: Host, environment: Environment) -> dict[str, str]:
+def marker_environment(host: Host, environment: Environment) -> dict[str, str]:
+    """Return the marker variables of the environment's interpreter on `host`, with no extra chosen."""
     version = environment.interpreter.version or "3"
     return {
         "python_version": ".".join(version.split(".")[:2]),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.analysis.consumers import kinds
 from envmedic.api.context.gpu_condition import condition
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings
@@ -25,7 +26,7 @@ from envmedic.model.base import from_json
 from envmedic.model.checks import Check, Verification, VerifyWish, named_check
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.registries.check_kinds import CHECKS, GPU_CHECKS, PROFILES
+from envmedic.model.registries.check_kinds import CHECKS, CONSUMER_CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
 from envmedic.probe.machine import gpu
 
@@ -122,6 +123,8 @@ def _require_start(environment: Environment) -> None:
 
 def _meaningful(name: str, environment: Environment) -> bool:
     """Whether the subject of a check is installed."""
+    if name in CONSUMER_CHECKS:
+        return name in _consumers(environment)
     # a CPU build of torch is no fault, so checks of GPUs do not apply to it
     if CHECKS[name].devices == "gpu" and not _cuda_build(environment):
         return False
@@ -136,8 +139,14 @@ def _cuda_build(environment: Environment) -> bool:
     return environment.torch is not None and environment.torch.cuda is not None
 
 
+def _consumers(environment: Environment) -> dict[str, bool]:
+    """The checks of what computes without torch, and whether it is a build for the GPU."""
+    return {kind.check: item.build is not None for kind, item in kinds(environment)}
+
+
 def _checks(name: str, environment: Environment, wish: VerifyWish) -> Iterator[Check]:
-    make = partial(named_check, name, cuda_build=_cuda_build(environment), profile=wish.profile, seed=wish.seed)
+    cuda_build = _consumers(environment).get(name, False) if name in CONSUMER_CHECKS else _cuda_build(environment)
+    make = partial(named_check, name, cuda_build=cuda_build, profile=wish.profile, seed=wish.seed)
     if name == "extension-smoke":
         yield make(role="playbook", arguments=import_targets.extensions(environment.distributions))
         return

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from envmedic.compat import tables, versions
+from envmedic.compat import consumers, tables, versions
 from envmedic.model.facts import Environment
 
-_UNKNOWN_CONSUMERS: Final = frozenset({
-    "tensorflow", "tensorflow-cpu", "jax", "jaxlib", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "mxnet",
-    "paddlepaddle", "paddlepaddle-gpu", "onnxruntime-gpu", "ctranslate2", "cudf-cu12", "cuml-cu12", "numba-cuda",
-    "mindspore", "tritonclient",
-})  # fmt: skip
-"""Distributions that use CUDA by rules that envmedic does not know."""
+_OTHERS: Final = frozenset({"mxnet", "mindspore"})
+"""Distributions that use CUDA by rules that envmedic does not know, and that are no consumers of its registry."""
 
 
 def examined(environment: Environment) -> tuple[str, ...]:
@@ -22,6 +18,10 @@ def examined(environment: Environment) -> tuple[str, ...]:
         f"the requirements of {_distributions(len(environment.distributions))}",
         f"the files of {listed} of them, by size",
     ]
+    known = [item for item in environment.consumers if item.libraries]
+    if known:
+        opened = sum(len(item.libraries) for item in known)
+        parts.append(f"{opened} libraries of NVIDIA that {', '.join(item.name for item in known)} open")
     if environment.conda is not None:
         parts.append(f"the records of {len(environment.conda.packages)} conda packages")
     count = environment.extension_count + len(environment.libraries)
@@ -36,7 +36,8 @@ def _distributions(count: int) -> str:
 
 def unexamined(environment: Environment) -> tuple[str, ...]:
     """Return what was not looked at, in words."""
-    unknown = sorted({item.name for item in environment.distributions} & _UNKNOWN_CONSUMERS)
+    unknown = sorted({item.name for item in environment.distributions} & _OTHERS)
+    unknown += [item.name for item in environment.consumers if not consumers.by_name()[item.name].repaired]
     hooks = sorted({item.where for item in environment.import_paths if item.kind == "sitecustomize"})
     return (
         *_newer_than_the_tables(environment),

@@ -5,9 +5,10 @@ A latent finding is reported and makes the verdict `env`; a repair takes it up o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from envmedic.analysis.consumers import consumer_faults
 from envmedic.analysis.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
 from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
 from envmedic.diagnosis.areas.conda_packages import lacking, unrecorded
@@ -137,10 +138,11 @@ def _finding(
 def _requirements(facts: Facts, environment: Environment) -> Iterator[Finding]:
     """Unmet requirements by the playbook that can meet them; of the rest one finding without any."""
     found = requirement_faults(environment, facts.host)
+    parts = consumer_faults(environment, facts.host).parts
     groups: dict[str | None, list[Demand]] = {}
     for item in found.every:
         if not item.met and not _brought_by_conda(item) and not _served_by_host(item, environment):
-            groups.setdefault(_playbook(item, found), []).append(item)
+            groups.setdefault(_playbook(item, found, parts), []).append(item)
     for playbook, items in groups.items():
         yield _unmet(playbook, [item.unmet() for item in items])
     unsuited = [*unsuited_python(environment)]
@@ -148,8 +150,10 @@ def _requirements(facts: Facts, environment: Environment) -> Iterator[Finding]:
         yield _unmet(None, unsuited)
 
 
-def _playbook(item: Demand, found: RequirementFaults) -> str | None:
+def _playbook(item: Demand, found: RequirementFaults, parts: Collection[Demand]) -> str | None:
     """The playbook that moves what is unmet, if one does without a text."""
+    if item in parts:
+        return "consumer-parts"
     if item in found.missing:
         return "missing-requirement"
     if item.name in HUGGING_FACE and item in found.hugging_face:

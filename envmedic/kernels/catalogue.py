@@ -20,6 +20,15 @@ from envmedic_kernels.checks import (
     smoke,
     transforms,
 )
+from envmedic_kernels.consumers import (
+    with_ctranslate2,
+    with_cudf,
+    with_cupy,
+    with_jax,
+    with_numba,
+    with_onnxruntime,
+    with_tensorflow,
+)
 from envmedic_kernels.harness.units import Unit
 from envmedic_kernels.training import (
     convolutions,
@@ -127,7 +136,20 @@ ON_TORCHVISION = {
     "torchvision-roi-align": (("torchvision-roi-align", operators.roi_align, EVERYWHERE),),
 }
 ON_TORCHAUDIO = {"torchaudio-lfilter": (("torchaudio-lfilter", audio.lfilter, RATHER_GPU),)}
-CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO}
+ON_CONSUMERS = {
+    "jax": (("jax-plugin", with_jax.plugin, NOWHERE), ("jax", with_jax.compute, EVERYWHERE)),
+    "tensorflow": (("tensorflow", with_tensorflow.compute, EVERYWHERE),),
+    "cupy": (("cupy-libraries", with_cupy.libraries, NOWHERE), ("cupy", with_cupy.compute, GPU_ONLY)),
+    "cudf": (("cudf", with_cudf.compute, GPU_ONLY),),
+    "numba": (("numba-compiler", with_numba.compiles, NOWHERE), ("numba", with_numba.compute, EVERYWHERE)),
+    "onnxruntime": (
+        ("onnxruntime-provider", with_onnxruntime.provider, NOWHERE),
+        ("onnxruntime", with_onnxruntime.compute, EVERYWHERE),
+    ),
+    "ctranslate2": (("ctranslate2", with_ctranslate2.compute, EVERYWHERE),),
+}
+"""Checks of what computes without torch, each in a process that has imported nothing."""
+CHECKS = {**ON_TORCH, **ON_TORCHVISION, **ON_TORCHAUDIO, **ON_CONSUMERS}
 BY_MODULE = {"torchvision": ON_TORCHVISION, "torchaudio": ON_TORCHAUDIO}
 """Module that is imported on top of torch → the checks that use it."""
 # Each takes from seconds to minutes: they compile, start processes, import many packages or measure.
@@ -135,7 +157,7 @@ SLOW = ("torch-compile", "triton-kernel", "all-reduce", "extension-smoke", "exte
 """Checks that run by hand only when they are named."""
 QUIET = ("bandwidth",)
 """Checks that measure: nothing else runs on a GPU meanwhile."""
-TOGETHER = frozenset(CHECKS) - {*SLOW}
+TOGETHER = frozenset(CHECKS) - {*SLOW, *ON_CONSUMERS}
 """Checks that share a process and its context on a GPU; the others start processes, compile or import packages."""
 
 

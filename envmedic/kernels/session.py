@@ -20,7 +20,19 @@ import argparse
 import json
 import os
 
-from envmedic_kernels.catalogue import BY_MODULE, CHECKS, NOWHERE, ON_TORCH, QUIET, SLOW, TOGETHER, Gpus, units_of
+from envmedic_kernels.catalogue import (
+    BY_MODULE,
+    CHECKS,
+    NOWHERE,
+    ON_CONSUMERS,
+    ON_TORCH,
+    QUIET,
+    SLOW,
+    TOGETHER,
+    Gpus,
+    units_of,
+)
+from envmedic_kernels.consumers import common
 from envmedic_kernels.harness import imports, supervise
 from envmedic_kernels.harness.sequence import run_sequences
 from envmedic_kernels.harness.together import run_together
@@ -55,10 +67,20 @@ def visible_gpus(send):
         send(Gpus(reason="no GPU is visible: " + reason).as_message())
 
 
-def find_gpus(limit_s):
-    """Ask for the GPUs in a child of this process, which holds torch."""
+def driver_gpus(send):
+    """Send the GPUs that the driver shows, for checks without torch; runs in a child, since asking starts CUDA."""
+    try:
+        titles = common.by_driver()
+    except (OSError, RuntimeError) as error:
+        send(Gpus(reason="no GPU is visible: " + describe(error)).as_message())
+        return
+    send(Gpus([("cuda:%d" % i, title) for i, title in enumerate(titles)], reason="no GPU is visible").as_message())
+
+
+def find_gpus(limit_s, ask=visible_gpus):
+    """Ask for the GPUs in a child of this process, which holds what `ask` needs."""
     messages = []
-    ending = supervise.run(visible_gpus, limit_s, messages.append)
+    ending = supervise.run(ask, limit_s, messages.append)
     if messages:
         return Gpus(**messages[0]["gpus"])
     status = "timeout" if ending.timed_out else "crash"
@@ -134,7 +156,8 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
     torch's companions are imported in processes of their own from the start, as they are anyway where their zygote
     cannot: before a repair most cannot.
     """
-    on_torch = [request for request in requests if request["name"] in CHECKS]
+    on_torch = [request for request in requests if request["name"] in CHECKS and request["name"] not in ON_CONSUMERS]
+    on_consumers = [request for request in requests if request["name"] in ON_CONSUMERS]
     wanted = [request for request in requests if request["name"] == "import"]
     family = on_torch or (torch_once and any("torch" in request["arguments"] for request in wanted))
     zygotes = OF_ZYGOTES[:1] if apart and workers > 1 else OF_ZYGOTES
@@ -159,7 +182,18 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
         zygote.end()
         left = [unit for unit in (*own.values(), *on_top) if unit.key not in heard]
         imports.run_imports(left, workers, report)
+    # after torch's: each opens a context of its own, and takes memory of a GPU that checks of torch may need
+    if on_consumers:
+        run_consumers(on_consumers, no_gpu, report)
     report({"end": True})
+
+
+def run_consumers(requests, no_gpu, report):
+    """Run the checks of what computes without torch, each from this process, which has imported nothing."""
+    gpus = Gpus(reason=no_gpu)
+    if not no_gpu and any(request["gpu"] for request in requests):
+        gpus = find_gpus(max(request["timeout_s"] for request in requests), driver_gpus)
+    run_units(requests, gpus, report)
 
 
 def key_of(message):
@@ -213,7 +247,7 @@ def parse(argv):
     parser.add_argument("--spec", help="requests as JSON; the other options are for people")
     parser.add_argument(
         "--checks",
-        default=",".join(name for name in CHECKS if name not in SLOW),
+        default=",".join(name for name in CHECKS if name not in SLOW and name not in ON_CONSUMERS),
         help="comma-separated; import:NAME, import-sequence:NAME+NAME, extension-smoke:DISTRIBUTION (default: %(default)s)",
     )
     parser.add_argument("--devices", choices=("all", "cpu"), default="all")
@@ -230,13 +264,18 @@ def parse(argv):
     return options
 
 
+def _anywhere(name):
+    """Whether some part of a check runs on a device."""
+    return any(where != NOWHERE for _, _, where in CHECKS.get(name, ()))
+
+
 def requests_of(options):
     """Requests from the options of a person."""
     requests = []
     for index, part in enumerate(options.checks.split(",")):
         name, _, names = part.partition(":")
         arguments = names.split("+") if names else ["seed=%d" % options.seed, "rounds=%d" % options.rounds]
-        gpu = options.devices == "all" and name in CHECKS and CHECKS[name][0][2] != NOWHERE
+        gpu = options.devices == "all" and _anywhere(name)
         request = {"index": index, "name": name, "arguments": arguments, "gpu": gpu, "timeout_s": options.timeout}
         requests.append(request)
     return requests

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from envmedic.model.answers.gpu_health import HostGpus
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaEnvironment
+from envmedic.model.consumers import Consumer
 from envmedic.model.content import Content
 from envmedic.model.pins import Project, UserPin
 
@@ -601,6 +602,8 @@ class Environment(Model, frozen=True, kw_only=True):
     """The copy of libstdc++ in the process, then others, where a version is missing."""
     cuda_libraries: tuple[CudaLibrary, ...] = ()
     """What torch's libraries load of CUDA; empty where torch is not installed, brings them itself, or uses none."""
+    consumers: tuple[Consumer, ...] = ()
+    """Libraries that compute on GPUs, torch among them."""
     settings: tuple[InstallerSetting, ...] = ()
     import_paths: tuple[ImportPath, ...] = ()
     openmp: tuple[OpenMpRuntime, ...] = ()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
+from envmedic.analysis.consumers import kinds
+from envmedic.compat import consumers as registry
 from envmedic.compat import versions
 from envmedic.compat.installed_requirements import demands, markers
 from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import FileRepair
-from envmedic.model.playbook import LoadedPlaybook
-from envmedic.model.registries.check_kinds import GPU_CHECKS, PROFILES
+from envmedic.model.playbook import LoadedPlaybook, RemedyStep
+from envmedic.model.registries.check_kinds import CONSUMER_CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
 from envmedic.planner.proposal import Proposal
 
@@ -52,6 +54,8 @@ class ExpectedEnvironment:
     """Programs that the plan repairs, relative to the prefix."""
     compiles_anew: bool = False
     """Whether the plan changes what torch.compile compiles with."""
+    consumers: Mapping[str, bool] = field(default_factory=dict)
+    """Checks of what computes without torch, and whether it is a build for the GPU after the plan."""
 
 
 def expected_environment(
@@ -82,7 +86,18 @@ def expected_environment(
         extensions=import_targets.extensions(stays),
         programs=programs,
         compiles_anew=bool(programs) or any(map(_COMPILES_WITH.fullmatch, gone | set(installed))),
+        consumers=_consumers(environment, [*(item.name for item in stays), *installed]),
     )
+
+
+def _consumers(environment: Environment, names: Collection[str]) -> dict[str, bool]:
+    """Return the checks of the consumers that stay, and whether a build for the GPU is among what is there then."""
+    return {
+        kind.check: item.build is not None
+        or any(True for build in kind.builds for _ in registry.matching(build.distribution, names))
+        for kind, item in kinds(environment)
+        if kind.check in CONSUMER_CHECKS
+    }
 
 
 def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:
@@ -127,8 +142,16 @@ def checks(loaded: LoadedPlaybook, finding: Finding | None, state: ExpectedEnvir
         if name not in own
     )
     torch = bool(state.family)
+    # what a repair of their libraries is for must compute; in other repairs they only must not get worse
+    serves = any(isinstance(step, RemedyStep) and step.name.startswith("consumer-") for step in loaded.playbook.steps)
+    of_consumers = (
+        named_check(name, role="playbook" if serves else "informative", cuda_build=gpu)
+        for name, gpu in state.consumers.items()
+        if name not in own
+    )
     return (
         *required,
+        *of_consumers,
         *_imports(state),
         named_check("pip-check", role="regression", cuda_build=state.cuda_build),
         Check(name=FACTS, role="regression"),
@@ -147,7 +170,7 @@ def _informative(state: ExpectedEnvironment) -> tuple[str, ...]:
     return tuple(
         name
         for name in PROFILES["standard"]
-        if name in GPU_CHECKS and name.partition("-")[0] not in lacking
+        if name in GPU_CHECKS - CONSUMER_CHECKS and name.partition("-")[0] not in lacking
         if (name != SMOKE or state.extensions) and (name != COMPILE or state.compiles_anew)
     )
 

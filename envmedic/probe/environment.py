@@ -108,7 +108,13 @@ class _Inputs(msgspec.Struct, frozen=True):
         """Check the compiled files, which takes as long as everything else."""
         search = Search.here(self.activated)
         return load_checks.observe(
-            self.found.prefix, self.found.python, self.packages, search, scans=self.scans, soabi=self.python.soabi
+            self.found.prefix,
+            self.found.python,
+            self.packages,
+            search,
+            scans=self.scans,
+            soabi=self.python.soabi,
+            variables=self.activated,
         )
 
     def byte_code(self) -> tuple[Defect, ...]:
@@ -219,6 +225,7 @@ def _with_compiled(environment: Environment, inputs: _Inputs, binaries: load_che
         extension_count=binaries.extensions.count,
         cxx_runtimes=binaries.cxx_runtimes,
         cuda_libraries=binaries.cuda,
+        consumers=binaries.consumers,
     )
 
 

@@ -16,7 +16,21 @@ from typing import Any
 
 import msgspec
 
-from envmedic.model import checks, conda, content, events, facts, findings, lock, pins, plan, playbook, program, record
+from envmedic.model import (
+    checks,
+    conda,
+    consumers,
+    content,
+    events,
+    facts,
+    findings,
+    lock,
+    pins,
+    plan,
+    playbook,
+    program,
+    record,
+)
 from envmedic.model.answers import (
     compatibility,
     data,
@@ -37,6 +51,7 @@ MODULES: tuple[ModuleType, ...] = (
     checks,
     compatibility,
     conda,
+    consumers,
     content,
     data,
     environments,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from tests.gallery.case import Case, Result, Verdict, as_document, attempt, from_document
+from tests.gallery.consumers import CONSUMERS
 from tests.gallery.faults import FAULTS
 from tests.gallery.judge import Digests, Listing, listing
 from tests.gallery.room import BASES, base
@@ -54,7 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def chosen(options: argparse.Namespace) -> list[Case]:
     """The cases in their order."""
-    single = [Case((fault,)) for fault in FAULTS if "stacks" not in options.only]
+    single = [Case((fault,)) for fault in (*FAULTS, *CONSUMERS) if "stacks" not in options.only]
     if single:
         # cheap ones: how the fault is handed in differs, not the fault
         shown = [fault for fault in FAULTS if fault.base == "light" and not (fault.silent or fault.log)]

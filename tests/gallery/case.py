@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.gallery.consumers import CONSUMER_PROBES
 from tests.gallery.faults import PROBES, Fault
 from tests.gallery.judge import Digests, Listing, State, harm, ill_told, listing, lost_programs, observe
 from tests.gallery.room import LIMIT_S, Room, base, copy
@@ -120,7 +121,7 @@ def _treat(case: Case, room: Room, digests: Digests) -> Result:
     symptoms = {fault.name: fault.program for fault in case.faults}
     if case.last:  # before the first look: byte code that the user's own program leaves is no change by a repair
         _fail(case.faults[0], room)
-    programs = PROBES[case.faults[0].base] | symptoms
+    programs = (PROBES | CONSUMER_PROBES)[case.faults[0].base] | symptoms
     broken = state = observe(room, programs, digests)
     for fault in case.faults:
         if fault.ending == "repaired" and state.works[fault.name]:

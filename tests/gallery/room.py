@@ -13,7 +13,7 @@ from typing import Literal
 
 import uv
 
-Base = Literal["torch", "plain", "light"]
+Base = Literal["torch", "plain", "light", "jax", "cupy", "onnx", "cuda", "shared"]
 BASES: dict[Base, tuple[str, ...]] = {
     "torch": ("torch==2.5.1", "torchvision==0.20.1", "numpy==2.2.6", "pillow", "transformers==4.46.3"),
     # Compiled wheels and their users without torch: imports take seconds instead of half a minute
@@ -23,6 +23,17 @@ BASES: dict[Base, tuple[str, ...]] = {
     ),
     # A few seconds for all imports
     "light": ("numpy==2.2.6", "pandas==2.3.3", "contourpy==1.3.2", "pillow", "requests", "click", "tqdm"),
+    # One consumer of NVIDIA's libraries each
+    "jax": ("jax[cuda12]==0.6.2", "numpy==2.2.6"),
+    "cupy": ("cupy-cuda12x[ctk]==14.2.0", "numpy==2.2.6"),
+    "onnx": ("onnxruntime-gpu[cuda,cudnn]==1.22.0", "numpy==2.2.6"),
+    # Four of them over one set of libraries
+    "cuda": (
+        "jax[cuda12]==0.6.2", "cupy-cuda12x[ctk]==14.2.0", "onnxruntime-gpu[cuda,cudnn]==1.22.0", "ctranslate2==4.8.5",
+        "numpy==2.2.6",
+    ),
+    # The newest JAX that accepts the cuDNN which this torch pins
+    "shared": ("torch==2.5.1", "jax[cuda12]==0.5.3", "numpy==2.2.6"),
 }  # fmt: skip
 LIMIT_S = 900.0
 

@@ -18,7 +18,8 @@ from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import of_host
 from envmedic.model.playbook import AdviseStep, FactValue, LoadedPlaybook, Playbook
 from envmedic.model.ports import Runner
-from envmedic.playbook.schema.conditions import Evaluation, Truth, confirms
+from envmedic.model.vocabulary.names import fact_kind
+from envmedic.playbook.schema.conditions import Evaluation, Truth, confirms, named
 
 _STATUS: Mapping[bool | None, Status] = {True: "fail", False: "pass", None: "skip"}
 
@@ -84,7 +85,9 @@ class _Run:
             self._facts = self._proof.observed(runner)
         if check.confirmation is not None:
             facts = in_clone(check.confirmation, self._facts, runner.tree)
-            derived = with_text(check.confirmation.groups, facts.statements, derive(facts))
+            # a fault that facts alone have shown is gone by facts alone: there is no text whose groups could count
+            silent = {name: None for name in named(check.confirmation.when) if fact_kind(name) is None}
+            derived = silent | with_text(check.confirmation.groups, facts.statements, derive(facts))
             found = confirms(check.confirmation, derived)
             truth = self._proof.settled(check.confirmation, found)
             return (_of_one(check, check.confirmation, found, truth, started),)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from envmedic.diagnosis.areas import (
     conda_packages,
+    consumers,
     extensions,
     file_damage,
     gpu_code,
@@ -31,6 +32,7 @@ AREAS: tuple[Callable[[Facts], Derived], ...] = (
     gpu_host.derive,
     native.derive,
     nvidia.derive,
+    consumers.derive,
     numpy_abi.derive,
     packages.derive,
     program_files.derive,

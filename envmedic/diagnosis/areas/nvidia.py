@@ -36,7 +36,7 @@ def derive(facts: Facts) -> Derived:
         return derived | {"nvidia.lacking": _lacking_of_conda(environment)}
     found = wheels(facts.host, environment)
     if found is None:
-        return derived
+        return derived | {"nvidia.lacking": ()}  # without torch, nothing is missed for it
     derived["torch.unmet"] = tuple(
         item.text for item in found.wanted if item.exact and not met(item, environment) and item.name != TOOLKIT
     )

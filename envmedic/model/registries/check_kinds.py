@@ -25,6 +25,8 @@ class CheckKind(Model, frozen=True, kw_only=True):
     build and the user names the check."""
     profile: Profile | None
     """The smallest profile that has it; None for a check of a fault rather than of what an environment can do."""
+    consumer: bool = False
+    """Whether it is about the library of its name, and not about torch."""
     points_to: tuple[Fault, ...]
     """Classes of fault that its failure indicates, likeliest first. Its output may tell more."""
 
@@ -295,6 +297,62 @@ _ROWS: Final = (
         points_to=("cuda-toolkit-mismatch", "cuda-arch-list", "extension-build-toolchain", "no-kernel-image"),
     ),
     CheckKind(
+        name="jax",
+        proves="a JAX with a CUDA plugin opens its libraries, and a compiled product, a convolution and a transform agree with fp64, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("companion-version", "missing-cuda-library", "cudnn-mismatch", "nvidia-wheel-conflict"),
+        consumer=True,
+    ),
+    CheckKind(
+        name="tensorflow",
+        proves="TensorFlow uses the device that is asked for, and a product and a convolution agree with fp64, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("missing-cuda-library", "cudnn-mismatch", "no-kernel-image"),
+        consumer=True,
+    ),
+    CheckKind(
+        name="cupy",
+        proves="CuPy opens its libraries and compiles, and a raw kernel and a product by cuBLAS agree with fp64 on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=("missing-cuda-library", "duplicate-install", "nvrtc-arch"),
+        consumer=True,
+    ),
+    CheckKind(
+        name="cudf",
+        proves="sums and sums by groups of cuDF equal those of Python, on every GPU",
+        devices="gpu",
+        profile="standard",
+        points_to=("companion-version", "missing-cuda-library", "no-kernel-image"),
+        consumer=True,
+    ),
+    CheckKind(
+        name="numba",
+        proves="Numba compiles for GPUs, and its kernels equal their formula, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("missing-cuda-library", "companion-version"),
+        consumer=True,
+    ),
+    CheckKind(
+        name="onnxruntime",
+        proves="a session of onnxruntime runs on the provider that is asked for, and agrees with fp64, on CPU and every GPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("duplicate-install", "missing-cuda-library", "cpu-only-torch", "no-kernel-image"),
+        consumer=True,
+    ),
+    CheckKind(
+        name="ctranslate2",
+        proves="a small decoder of CTranslate2 has finite scores, and on every GPU those of the CPU",
+        devices="cpu and gpu",
+        profile="standard",
+        points_to=("missing-cuda-library", "cudnn-mismatch", "no-kernel-image"),
+        consumer=True,
+    ),
+    CheckKind(
         # Relative to the state before: working environments often have unmet requirements, which no repair asked for.
         name="pip-check",
         proves="no distribution lacks a requirement that it had before",
@@ -329,6 +387,8 @@ CHECK_NAMES: Mapping[str, str] = MappingProxyType({row.name: row.proves for row 
 """Every check that a playbook or ``verify --check`` may name, with what it proves."""
 GPU_CHECKS = frozenset(row.name for row in _ROWS if row.devices != "none")
 """Checks with outcomes on GPUs: `Check.gpu` makes no sense for the others."""
+CONSUMER_CHECKS = frozenset(row.name for row in _ROWS if row.consumer)
+"""Checks of what computes without torch; `compat.consumers` says which library has which."""
 _PROFILES: Final[tuple[Profile, ...]] = get_args(Profile)
 PROFILES: Mapping[Profile, tuple[str, ...]] = MappingProxyType({
     # profiles are nested: each has the checks of those before it in `Profile`

@@ -21,6 +21,19 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("build-isolation", "install what a build of an extension needs without isolation and is missing"),
     ("build-setuptools", "install wheel, and the setuptools that has what torch's builder and old projects import"),
     ("clobbered", "remove the distributions that wrote over each other's files, and install the one that is to stay"),
+    ("consumer-gpu-build", "put a build for the GPU in the place of one for the CPU, in the same release"),
+    (
+        "consumer-libraries",
+        "install the libraries of NVIDIA that JAX, TensorFlow, CuPy and others lack, as all of them accept",
+    ),
+    ("consumer-newer-release", "install a newer release of a library that holds no code for a visible GPU"),
+    ("consumer-older-cuda", "install the same release of a library for a CUDA release that the driver serves"),
+    ("consumer-parts", "bring the parts of a library, such as core and CUDA plugin, to one release"),
+    ("consumer-twice", "remove all but one of the builds of a library that exclude each other"),
+    (
+        "consumer-versions",
+        "install releases of NVIDIA's libraries that all consumers accept, or consumers that share one",
+    ),
     (
         "cuda-arch-list",
         (

@@ -12,6 +12,7 @@ from typing import Literal
 from envmedic.model.registries.check_kinds import CHECK_NAMES
 from envmedic.model.vocabulary import (
     kinds_conda,
+    kinds_consumers,
     kinds_extensions,
     kinds_files,
     kinds_gpu_code,
@@ -114,6 +115,7 @@ _AREAS: tuple[tuple[FactKind, ...], ...] = (
     kinds_runtimes.KINDS,
     kinds_native.KINDS,
     kinds_nvidia.KINDS,
+    kinds_consumers.KINDS,
     kinds_packages.KINDS,
     kinds_toolchain.KINDS,
     kinds_conda.KINDS,
@@ -193,7 +195,7 @@ _OF_HOST = ("host.", "driver.", "gpu.", "toolkit.", "toolchain.", "variables.", 
 _OF_FILES = frozenset({"toolchain.missing-tools", "toolchain.setuptools-suits"})
 """Facts with such a name that rest on the environment's files alone."""
 _OF_METADATA = frozenset({
-    "companions.unmet", "huggingface.unmet", "numpy.unmet", "protobuf.unmet", "requirements.conflicts",
+    "companions.unmet", "consumers.parts", "consumers.wrong", "huggingface.unmet", "numpy.unmet", "protobuf.unmet", "requirements.conflicts",
     "requirements.missing", "requirements.missing-modules", "requirements.of-torch", "text.conflicts",
     "triton.accepted", "xformers.accepts-torch",
 })  # fmt: skip

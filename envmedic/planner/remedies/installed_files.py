@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envmedic.analysis.dependents import Dependants, parse
-from envmedic.analysis.doubled_files import duplicates, fits, overwritings, pin, restorable
+from envmedic.analysis.doubled_files import duplicates, fits, overwritings, pin, restorable, stays
 from envmedic.model.facts import Distribution, Environment, Leftover
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
@@ -31,7 +31,12 @@ def clobbered(situation: Situation) -> Remedy:
     environment = situation.environment
     dependants = Dependants(environment, situation.host)
     found = overwritings(environment, dependants)
-    names = (name for item in found for name in item.conflict.distributions)
+    names = (
+        name
+        for item in found
+        for name in item.conflict.distributions
+        if name == item.right.name or not stays(name, item.right, dependants)
+    )
     return Remedy(
         purge=tuple(dict.fromkeys(names)),
         install=tuple(dict.fromkeys(_wanted(item.right, dependants, environment) for item in found)),

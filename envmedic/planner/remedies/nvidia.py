@@ -8,25 +8,31 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.utils import canonicalize_name
 
+from envmedic.analysis.consumers import consumer_faults, kinds
 from envmedic.analysis.nvidia_wheels import Wanted, cuda_folders, other_majors, preloaded_compilers, wheels
 from envmedic.model.facts import Environment
+from envmedic.planner.remedies.consumers import moved_along
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
 
 def nvidia_wheels(situation: Situation) -> Remedy:
     """Remove the wheels that torch does not find as it requires them, with what overwrote them, and install its own."""
     environment = situation.environment
+    if environment.distribution("torch") is None and any(kinds(environment)):
+        return Remedy(why="no torch is installed here")
     situation.torch("there is no CUDA release to install libraries for")
     found = wheels(situation.host, environment)
     if found is None:
         return Remedy(why="conda's torch is served by conda's libraries, which are no wheels")
     if not found.broken:
         return Remedy(why="torch finds exactly the libraries that it requires")
+    # other consumers open the same files: one that refuses torch's release moves to a release that accepts it
+    others = moved_along(situation, found.broken)
     there = (name for name in found.broken if environment.distribution(name) is not None)
     return Remedy(
         purge=(*there, *_intruders(environment, found.clobbered)),
         leftovers=True,
-        install=tuple(_requirement(name, found.required, environment) for name in found.broken),
+        install=(*(_requirement(name, found.required, environment) for name in found.broken), *others),
         why="torch is linked with exactly these releases",
     )
 
@@ -35,6 +41,8 @@ def nvidia_shadowed(situation: Situation) -> Remedy:
     """Take the directories of libraries that hide the environment's own out of LD_LIBRARY_PATH."""
     environment = situation.environment
     shadowed = [item.path for item in environment.cuda_libraries if item.instead_of is not None and item.path]
+    others = consumer_faults(environment, situation.host).shadowed
+    shadowed += [text.partition(" from ")[2].partition(", before ")[0] for text in others]
     hiding = {posixpath.dirname(posixpath.join(environment.prefix, path)) for path in shadowed}
     kept = [entry for entry in _entries(situation) if posixpath.normpath(entry) not in hiding]
     return Remedy(variables={"LD_LIBRARY_PATH": ":".join(kept)}, why="the loader takes what it finds there first")

@@ -5,7 +5,7 @@ None is the third value: a deciding fact was not observed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -79,10 +79,17 @@ def weighed(found: Evaluation, condition: Condition, values: Values, *, here: bo
 
 def mentions(condition: Condition | None, fact: str) -> bool:
     """Whether a comparison of `condition` is with `fact`."""
+    return fact in named(condition)
+
+
+def named(condition: Condition | None) -> Iterator[str]:
+    """Yield the names that comparisons of `condition` are with: facts, and groups of a text."""
     if condition is None:
-        return False
-    parts = (*(condition.all or ()), *(condition.any or ()), condition.negated)
-    return condition.fact == fact or any(mentions(part, fact) for part in parts)
+        return
+    if condition.fact is not None:
+        yield condition.fact
+    for part in (*(condition.all or ()), *(condition.any or ()), condition.negated):
+        yield from named(part)
 
 
 def confirms(asked: Confirmation, facts: Values) -> Evaluation:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.model.consumers import Consumer
 from envmedic.model.facts import CudaLibrary, CxxRuntime, Library
-from envmedic.probe.binaries import cuda_libraries, cxx_runtime, extensions, libraries
+from envmedic.probe.binaries import consumers, cuda_libraries, cxx_runtime, extensions, libraries
 from envmedic.probe.binaries.extensions import Extensions
 from envmedic.probe.binaries.family_files import Package
 from envmedic.probe.elf.loader import Search
@@ -23,6 +24,7 @@ class Compiled(msgspec.Struct, frozen=True):
     cuda: tuple[CudaLibrary, ...]
     extensions: Extensions
     cxx_runtimes: tuple[CxxRuntime, ...]
+    consumers: tuple[Consumer, ...]
 
 
 def observe(
@@ -33,6 +35,7 @@ def observe(
     *,
     scans: Sequence[Scan],
     soabi: str | None,
+    variables: Mapping[str, str],
 ) -> Compiled:
     """Check the torch family and every compiled module as a process of `python` would load them, torch first."""
     with closing(libraries.process_of(python, packages.get("torch"), search)) as process:
@@ -42,4 +45,5 @@ def observe(
         others = extensions.observe(prefix, scans, process, soabi)
         # other copies of libstdc++ matter only as a remedy, when some library asks for a newer version
         wanting = any(item.unmet_versions for item in (*family, *others.libraries))
-        return Compiled(family, cuda, others, cxx_runtime.observe(prefix, others.cxx_runtime, search, others=wanting))
+        runtimes = cxx_runtime.observe(prefix, others.cxx_runtime, search, others=wanting)
+        return Compiled(family, cuda, others, runtimes, consumers.observe(prefix, scans, search, variables))

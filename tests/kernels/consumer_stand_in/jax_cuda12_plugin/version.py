@@ -1,0 +1,3 @@
+import lists
+
+__version__ = "0.6.0" if lists.FAULT == "other release" else "0.6.2"
