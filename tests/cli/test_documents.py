@@ -212,7 +212,15 @@ def test_a_users_own_playbook_is_found(shared: Case, reader: Shell, tmp_path: Pa
 
 def test_the_age_of_each_table_is_told(reader: Shell) -> None:
     days = tables.written()
-    assert set(days) == {"conda_packages", "couplings", "cuda_driver", "extensions", "gpu_arch", "torch_releases"}
+    assert set(days) == {
+        "conda_packages",
+        "consumers",
+        "couplings",
+        "cuda_driver",
+        "extensions",
+        "gpu_arch",
+        "torch_releases",
+    }
     assert all(dt.date.fromisoformat(day) > dt.date(2026, 1, 1) for day in days.values())
     assert reader.envmedic("facts", "--host-only", "--json").document["tables"] == days
     assert "torch releases  of " + days["torch_releases"] in reader.envmedic("facts", "--host-only").out

@@ -6,6 +6,7 @@ import posixpath
 import re
 from pathlib import PurePosixPath
 
+from envmedic.analysis.consumers import kinds
 from envmedic.analysis.nvidia_wheels import TOOLKIT, Wheels, cuda_folders, lacking_libraries, met, other_majors, wheels
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts
@@ -116,11 +117,13 @@ def _shadowed(environment: Environment) -> Derived:
 
 def _elsewhere(facts: Facts, environment: Environment) -> Derived:
     """Facts on CUDA libraries for distributions other than torch."""
+    # what JAX, CuPy and others cannot do without has facts of its own: they bring modules that are not always of use
+    own = {item.build.partition(" ")[0] for _, item in kinds(environment) if item.build is not None}
     lacking = (
         f"{soname}, which {PurePosixPath(item.path).name} of {item.distribution or 'nobody known'} needs"
         for item in environment.extensions
         for soname in item.missing
-        if _CUDA_LIBRARY.match(soname)
+        if _CUDA_LIBRARY.match(soname) and item.distribution not in own
     )
     folders = cuda_folders(environment)
     variable = facts.variables().get("LD_LIBRARY_PATH")

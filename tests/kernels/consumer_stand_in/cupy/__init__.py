@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import lists
+import lists  # type: ignore[import-not-found]
 
 __version__ = "0"
 

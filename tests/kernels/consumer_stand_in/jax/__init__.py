@@ -7,7 +7,7 @@ import os
 from types import SimpleNamespace
 from typing import Any
 
-import lists
+import lists  # type: ignore[import-not-found]
 
 __version__ = "0"
 

@@ -1,6 +1,6 @@
 """What the plugin knows of the libraries that it was built with and those that it finds."""
 
-import lists
+import lists  # type: ignore[import-not-found]
 
 
 def cudnn_build_version() -> int:

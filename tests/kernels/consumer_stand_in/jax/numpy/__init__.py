@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from jax import Array, _fft
+from jax import Array, _fft  # type: ignore[import-not-found]
 
 fft = SimpleNamespace(fft=_fft)
 
