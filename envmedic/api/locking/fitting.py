@@ -17,7 +17,7 @@ from envmedic.errors import InputError, NoSolution
 from envmedic.installers.resolution import other_platforms
 from envmedic.installers.uv import find_uv
 from envmedic.locks import lock_format, named, reading
-from envmedic.model.answers.fit import Fit, Fits, Misfit, NamedPackages
+from envmedic.model.answers.fit import Fit, Fits, NamedPackages, Objection
 from envmedic.model.facts import Gpu, Host
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner.family import named_fit
@@ -63,7 +63,9 @@ def _fit(settings: Settings, file: Path, host: Host, wanted: str | None) -> Fit:
     try:
         found = _Names(settings, host, python).of(file, text)
     except NoSolution as error:
-        misfit = Misfit(rule="resolution", package="", severity="error", text=error.cause or error.summary, source="uv")
+        misfit = Objection(
+            rule="resolution", package="", severity="error", text=error.cause or error.summary, source="uv"
+        )
         return Fit(
             file=str(file),
             verdict="does-not-fit",

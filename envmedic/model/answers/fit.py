@@ -39,7 +39,7 @@ class NamedPackages(Model, frozen=True, kw_only=True):
     """Python that the file is for."""
 
 
-class Misfit(Model, frozen=True, kw_only=True):
+class Objection(Model, frozen=True, kw_only=True):
     """Why a package would not work there."""
 
     rule: str
@@ -71,7 +71,7 @@ class Fit(Model, frozen=True, kw_only=True):
     """Compute capability of each GPU that it was judged for."""
     packages: int = 0
     """Number of packages that were judged."""
-    misfits: tuple[Misfit, ...] = ()
+    misfits: tuple[Objection, ...] = ()
     """Errors first."""
     unjudged: tuple[str, ...] = ()
     """What was not judged, with the reason."""

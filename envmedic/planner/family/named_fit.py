@@ -14,7 +14,7 @@ from envmedic.compat.torch_family import conda_families
 from envmedic.compat.torch_family.problems import problems
 from envmedic.compat.torch_family.rules import Build, check_torch
 from envmedic.compat.torch_family.target import FamilyTarget, target_of
-from envmedic.model.answers.fit import Fit, FitVerdict, Misfit, NamedPackage, NamedPackages
+from envmedic.model.answers.fit import Fit, FitVerdict, NamedPackage, NamedPackages, Objection
 from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Distribution, Environment, Host, Interpreter, Origin, TorchBuild
 from envmedic.model.family import FamilyQuery
@@ -129,7 +129,7 @@ def capabilities(host: Host) -> tuple[str, ...]:
     return tuple(item.compute_capability for item in host.visible_gpus() if item.compute_capability)
 
 
-def _summary(verdict: FitVerdict, errors: list[Misfit], count: int) -> str:
+def _summary(verdict: FitVerdict, errors: list[Objection], count: int) -> str:
     if errors:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         return f"{errors[0].text}{more}"
@@ -137,7 +137,7 @@ def _summary(verdict: FitVerdict, errors: list[Misfit], count: int) -> str:
     return known if verdict == "fits" else f"{known}, and not all of them could be judged"
 
 
-def _placed(item: Misfit, package: NamedPackage | None, text: str) -> Misfit:
+def _placed(item: Objection, package: NamedPackage | None, text: str) -> Objection:
     if package is None:
         return item
     return msgspec.structs.replace(item, line=package.line or _line_of(text, package))
@@ -160,7 +160,7 @@ def _unknown(named: NamedPackages, host: Host) -> Iterator[str]:
         yield "the driver: none was named (--driver) or found"
 
 
-def _torch_misfits(named: NamedPackages, host: Host, python: str) -> Iterator[Misfit]:
+def _torch_misfits(named: NamedPackages, host: Host, python: str) -> Iterator[Objection]:
     torch = _torch(named.packages)
     variant = _variant(torch, host) if torch is not None else None
     if torch is None or variant is None:
@@ -173,7 +173,7 @@ def _torch_misfits(named: NamedPackages, host: Host, python: str) -> Iterator[Mi
         )
         if not ruling.ok and not silent:
             weak = ruling.rule in _NOT_SHOWN or ruling.cause == "unknown"
-            yield Misfit(
+            yield Objection(
                 rule=ruling.rule,
                 package="torch",
                 severity="warning" if weak else "error",
@@ -199,11 +199,11 @@ def _target(torch: NamedPackage, variant: str, host: Host, python: str) -> Famil
     )
 
 
-def _companions(environment: Environment, host: Host) -> Iterator[Misfit]:
+def _companions(environment: Environment, host: Host) -> Iterator[Objection]:
     for item in problems(environment, host):
         # the rules on torch itself were applied to the build that is named
         if item.member != "torch" and item.rule != "torch-missing":
-            yield Misfit(
+            yield Objection(
                 rule=item.rule, package=item.member, severity="error", text=_as_named(item.summary), source=item.source
             )
 
@@ -213,7 +213,7 @@ def _as_named(summary: str) -> str:
     return summary.replace(" is installed", " is named beside it")
 
 
-def _low_gpus(packages: Iterable[NamedPackage], host: Host) -> Iterator[Misfit]:
+def _low_gpus(packages: Iterable[NamedPackage], host: Host) -> Iterator[Objection]:
     known = guides.guides()
     for package in packages:
         guide = known.get(package.name)
@@ -222,10 +222,12 @@ def _low_gpus(packages: Iterable[NamedPackage], host: Host) -> Iterator[Misfit]:
             have = versions.capability(gpu.compute_capability or "")
             if guide is not None and need is not None and have is not None and have[:2] < need[:2]:
                 text = f"{package.name} needs compute capability {guide.capability_min}, the GPU has {gpu.compute_capability}"
-                yield Misfit(rule="gpu-minimum", package=package.name, severity="error", text=text, source=guide.source)
+                yield Objection(
+                    rule="gpu-minimum", package=package.name, severity="error", text=text, source=guide.source
+                )
 
 
-def _wheels(package: NamedPackage, host: Host, python: str) -> Iterator[Misfit]:
+def _wheels(package: NamedPackage, host: Host, python: str) -> Iterator[Objection]:
     """None of the wheels that the file names can be installed there."""
     named = [tags for file in package.files if (tags := _tags(file)) is not None]
     if not named:
@@ -236,7 +238,9 @@ def _wheels(package: NamedPackage, host: Host, python: str) -> Iterator[Misfit]:
             f"{package.name} {package.version} has no wheel in the file for Python {python} on {host.system} "
             f"{host.machine}" + (f" with glibc {host.glibc}" if host.glibc else "")
         )
-        yield Misfit(rule="wheel-tag", package=package.name, severity="error", text=text, source="names of the wheels")
+        yield Objection(
+            rule="wheel-tag", package=package.name, severity="error", text=text, source="names of the wheels"
+        )
 
 
 def _tags(file: str) -> frozenset[Tag] | None:

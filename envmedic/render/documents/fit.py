@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from envmedic import __version__
-from envmedic.model.answers.fit import Fit, Fits, FitVerdict, Misfit
+from envmedic.model.answers.fit import Fit, Fits, FitVerdict, Objection
 from envmedic.render.text import Line, Tone, joined, line, part
 
 _WORDS: Final[Mapping[FitVerdict, tuple[str, Tone]]] = {
@@ -51,7 +51,7 @@ def sarif(found: Fits) -> dict[str, Any]:
     }
 
 
-def _result(file: str, item: Misfit) -> dict[str, Any]:
+def _result(file: str, item: Objection) -> dict[str, Any]:
     place: Sequence[dict[str, Any]] = [
         {"physicalLocation": {"artifactLocation": {"uri": file}, "region": {"startLine": max(item.line, 1)}}}
     ]
