@@ -67,6 +67,17 @@ def test_the_lock_of_what_a_lock_installed_is_the_same(room: World) -> None:
         assert read(first).packages == read(second).packages
 
 
+def test_a_file_in_a_directory_that_is_an_index_is_named_by_the_default_index_where_that_has_it(room: World) -> None:
+    mirror = write_index(room.room / "mirror", list(room.wheels.values()))
+    assert mirror.startswith("file:")
+    both = replace(room, user=room.user.having(PIP_EXTRA_INDEX_URL=mirror)).forget()
+    done = both.lock("--format", "pylock")
+    assert done.code == 0, done.told()
+    urls = {item["name"]: item["wheels"][0]["url"] for item in toml.loads(done.out)["packages"]}
+    assert urls.keys() == room.wheels.keys()
+    assert all(url.startswith("http:") for url in urls.values()), urls
+
+
 def test_without_any_cache_entries_are_named_and_nothing_is_written(room: World) -> None:
     path = room.room / "pylock.toml"
     done = room.forget().lock("--offline", "-o", str(path))

@@ -140,7 +140,7 @@ def _from_indexes(
     with _session(read) if sources.fetch else nullcontext() as session:
         # uv's cache first even where the network is allowed: most pages are in it since the installation.
         for http in (None, session) if sources.fetch else (None,):
-            rest = [item for item in lacking if _key(item) not in chosen]
+            rest = [item for item in lacking if (file := chosen.get(_key(item))) is None or _is_local(file.url)]
             # Wheels with a label such as +cu124 are on an index of their own, and one run of uv has one such index.
             for label, group in groupby(sorted(rest, key=_label), key=_label):
                 request = _request(label, sources)
@@ -154,6 +154,11 @@ def _from_indexes(
                         raise
                     sources.unreached(error)
     return chosen
+
+
+def _is_local(url: str | None) -> bool:
+    """Whether it is the path of a file, which no other machine can reach."""
+    return url is not None and url.startswith("file:")
 
 
 def _session(read: IndexConfiguration) -> AbstractContextManager[IndexSession]:
@@ -202,7 +207,7 @@ class _Look:
 
     def _file(self, item: Distribution, offers: Sequence[Offered]) -> WheelFile | None:
         hashed = [file for file in offers if file.sha256 and self._credible(item, file)]
-        hashed.sort(key=lambda file: file.url.startswith("file:"))  # an index first: other machines reach it
+        hashed.sort(key=lambda file: _is_local(file.url))  # an index first: other machines reach it
         before = self.found.get(_key(item))
         # With a known hash only the same content can add something, namely its URL.
         if before is not None or item.origin.sha256 is not None:
@@ -235,7 +240,19 @@ class _Look:
         files = simple_index.project_files(session, index, item.name) if index is not None else ()
         return next((file for file in files if file.sha256 and is_archive_of(item, file.filename)), None)
 
+    def _reachable(self, item: Distribution, file: Offered) -> Offered:
+        """The same file on the default index, where uv stops at an index in a directory of this machine before it."""
+        if self.session is None or not _is_local(file.url):
+            return file
+        index = simple_index.default_index(self.asking)
+        try:
+            offered = simple_index.project_files(self.session, index, item.name) if index is not None else ()
+        except NetworkError:
+            return file  # its path is all that is known, as without a network
+        return next((same for same in offered if same.sha256 == file.sha256), file)
+
     def _taken(self, item: Distribution, file: Offered, before: WheelFile | None) -> WheelFile:
+        file = self._reachable(item, file)
         index = uv_options.variant_index(self.request)
         return WheelFile(
             name=item.name,
