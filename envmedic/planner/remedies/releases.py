@@ -109,14 +109,14 @@ def _conflicts(situation: Situation, found: RequirementFaults, violated: tuple[D
 
     What two packages are at odds about without a word in their metadata stands behind them.
     """
+    # where an installed distribution requires it too, that one may move instead
+    known = {item.name for item in violated}
     lacking = _lacking(situation)
-    if lacking is not None:
+    if lacking is not None and lacking.name not in known:
         violated, unstated = (*violated, lacking), (*found.unstated, lacking)
         stated = conflicts(situation.environment, violated, found.every, unstated=unstated)
         return with_drift(stated, situation, found.every)
     wanted = _stated(situation, found.every)
-    # where an installed distribution requires it too, that one may move instead
-    known = {item.name for item in violated}
     asked = tuple(text for text in wanted if Requirement(text).name not in known)
     stated = conflicts(situation.environment, violated, found.every, wanted=asked, unstated=found.unstated)
     return with_drift(stated, situation, found.every)

@@ -91,6 +91,14 @@ def test_a_name_that_went_is_no_longer_asked_for_by_a_newer_release_of_what_asks
     assert ways(None) == ways("boxes") == [("boxes<3,>2.1.5,>=0.23",)]
 
 
+def test_a_requirement_that_is_not_met_says_which_release_has_the_name() -> None:
+    limited = msgspec.structs.replace(distribution("packer", "2.11.3", "boxes<2"), import_names=("packer",))
+    here = installed(BOXES, limited)
+    facts = Facts(host=Host(), environment=here, statements=(FOLD,))
+    found = decide("unmet-requirement", Situation(facts, here, {"module": "boxes", "name": "fold"}, "packer"))
+    assert found.install == ("boxes<2",)
+
+
 def test_what_moves_in_place_of_another_is_another_release_also_where_the_other_way_had_no_solution() -> None:
     here = installed(BOXES, PACKER)
     facts = Facts(host=Host(), environment=here, statements=(FOLD,))
