@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.docs import consumers
 from tests.docs.howto import FOLDER, pages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +20,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Do",
         (
             f"{FOLDER}/index.md",
+            f"{consumers.FOLDER}/index.md",
             "upgrading.md",
             "locks.md",
             "offline.md",
@@ -47,7 +49,7 @@ _LINK = re.compile(r"\]\((?!https?:|#|mailto:)(?P<path>[^)#\s]+)(?P<anchor>#[^)]
 def made() -> dict[str, str]:
     """Every page that is not a file of ``docs/``, by its path there."""
     found = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in FROM_ROOT.items()}
-    return {**found, **pages()}
+    return {**found, **pages(), **consumers.pages()}
 
 
 def linked(page: str, text: str) -> tuple[str, dict[str, Path]]:
@@ -92,6 +94,9 @@ def on_config(config: Any) -> Any:
     config["nav"] = [{title: [page for page in listed if page in there]} for title, listed in NAVIGATION]
     config["nav"][1]["Do"][0] = {
         "Faults by name": sorted(pages(), key=lambda page: (not page.endswith("index.md"), page))
+    }
+    config["nav"][1]["Do"][1] = {
+        "Beside torch": sorted(consumers.pages(), key=lambda page: (not page.endswith("index.md"), page))
     }
     return config
 
