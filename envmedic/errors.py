@@ -12,7 +12,9 @@ from enum import IntEnum
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
-    from typing import ClassVar
+    from typing import ClassVar, Literal
+
+    Outcome = Literal["other-class", "changed", "refused", "failed"]
 
 
 class ExitCode(IntEnum):
@@ -34,6 +36,8 @@ class ExitCode(IntEnum):
     """The environment is busy, or an interrupted transaction needs recovery."""
     PARTIAL = 7
     """A part was repaired and kept, as agreed; what was reported fails still."""
+    OTHER_CLASS = 8
+    """The plan is for another class of environments than the one here, which is unchanged."""
     INTERNAL = 70
     """A bug of envmedic."""
     INTERRUPTED = 130
@@ -53,12 +57,14 @@ class EnvmedicError(Exception):
     `code` is a stable machine-readable identifier; `environment` is ``unchanged``,
     ``recoverable`` (an interrupted transaction that `envmedic recover` settles) or ``changed``
     (the exchange had taken place before the error). `allow` names what the user may lift to go on
-    all the same, None where there is no such thing.
+    all the same, None where there is no such thing. `outcome` says what became of a plan for a class,
+    None for every other command.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.PROBLEM
     code: ClassVar[str] = "error"
     allow: str | None = None
+    outcome: Outcome | None = None
 
     def __init__(
         self,
@@ -106,6 +112,13 @@ class StalePlan(InputError):
     """The environment changed after the plan was made."""
 
     code = "stale-plan"
+
+
+class OtherClass(EnvmedicError):
+    """The plan was made for a class of environments to which this one does not belong."""
+
+    exit_code = ExitCode.OTHER_CLASS
+    code = "other-class"
 
 
 class PreflightError(EnvmedicError):

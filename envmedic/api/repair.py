@@ -21,6 +21,7 @@ from envmedic.api.context.wiring import (
     require_repair_packages,
 )
 from envmedic.api.diagnosis import diagnose_text
+from envmedic.api.fleet import class_plans
 from envmedic.api.generations import difference
 from envmedic.api.obstacles import protections, without_gpu
 from envmedic.api.planning import crashes
@@ -136,9 +137,17 @@ def apply_plan(
 ) -> Record:
     """Carry `made` out as it is; where that was done before and nothing has changed since, return its record.
 
-    Raises StalePlan if the environment has changed since the plan was made.
+    A plan for a class is bound to the environment here first. Raises StalePlan if the environment has changed since the
+    plan was made, OtherClass if it is of another class than the plan.
     """
     require_repair_packages()
+    if made.for_class is not None:
+        with class_plans.outcomes():
+            before = class_plans.carried_out(settings, made)
+            if before is not None:
+                return before
+            prepared = Prepared(class_plans.bound(settings, made), settings, None)
+            return class_plans.with_outcome(carry_out(prepared, options, confirm, accept_partial=accept_partial))
     before = _carried_out(settings, made)
     if before is not None:
         return before
@@ -334,6 +343,7 @@ def read_plan(path: Path) -> Plan:
             cause="Its content does not agree with its id",
             hint="Make it again with `envmedic plan -o FILE`",
         )
-    refuse_other_places(made)
+    # the cache that a plan for a class names is that of the machine where it was made
+    refuse_other_places(made if made.for_class is None else class_plans.placed(made))
     # the user agreed to this plan alone, and the findings for further ones are not in the file
     return msgspec.structs.replace(made, extendable=False)

@@ -34,6 +34,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("plan --playbook nms-cuda -o plan.json", "a plan to look at and apply later"),
         ("plan --log error.log --host node.json", "for a machine that is not this one"),
         ("plan --log error.log --fetch -o plan.json", "for a machine without a network, with the same cache"),
+        ("plan --log error.log --for-class -o plan.json", "one plan for all machines with this environment"),
         ("plan --policy newest", "the newest torch that works here, and all that must follow it"),
     ),
     "apply": (
@@ -120,6 +121,17 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("guard 'pip install -U transformers'", "would it undo a repair or break something"),
         ("guard -- conda install pytorch=2.4", "the same without quoting"),
     ),
+    "fleet": (
+        ("fleet survey facts/", "which machines have the same environment, from collected `facts --json`"),
+        ("fleet drift facts/ --against n1", "which machines are not as n1, and in what"),
+        ("fleet status results/", "how `apply PLAN --json` ended on each"),
+    ),
+    "fleet survey": (
+        ("fleet survey facts/", "from a file of each machine"),
+        ("fleet survey facts/ --on ansible:hosts.ini -p /opt/env", "print the command that collects them"),
+    ),
+    "fleet drift": (("fleet drift facts/ --against n1", "which machines are not as n1, and in what"),),
+    "fleet status": (("fleet status results/ --nodes nodes.txt", "how it ended on each of these machines"),),
     "create": (
         ("create --lock pylock.toml -p .venv", "a virtual environment"),
         ("create --lock conda-lock.yml -n train", "a conda environment"),

@@ -62,6 +62,7 @@ _HOMES = {
     "check": "knowledge",
     "data": "data",
     "guard": "guard",
+    "fleet": "fleet",
     "create": "create",
     "lock": "lock",
 }

@@ -20,7 +20,7 @@ WITH_VALUE = frozenset({
 """Options of `pip`, `uv` and `conda` behind envmedic that take a value: they stand before the installer's own words."""
 EXIT_CODES = (
     "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
-    "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 70 bug; 130 interrupted. "
+    "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 8 the plan is for another class of environments; 70 bug; 130 interrupted. "
     "The environment is changed only by a repair that exits with 0."
 )
 
@@ -67,6 +67,9 @@ def build_parser() -> Parser:
     )
     _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing", _guard)
     _command(commands, "create", "make an environment from a lock, and verify it", _create, target=False)
+    _command(
+        commands, "fleet", "many machines, from the documents that they sent; opens no connection", _fleet, bare=True
+    )
     _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing", _lock)
     _command(commands, "mcp", "serve coding agents by the Model Context Protocol on stdin and stdout", bare=True)
     _command(commands, "agents", "print the lines for AGENTS.md that tell coding agents of envmedic", bare=True)
@@ -252,6 +255,12 @@ def _plan(parser: Parser) -> None:
         help="fetch what it installs into the cache, so that it can be carried out with --offline",
     )
     parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
+    parser.option(
+        "--for-class",
+        action="store_true",
+        help="for every machine with the same content at this path, the same Python, types of GPU and branch of the driver; "
+        "`apply FILE` there checks that, and resolves nothing",
+    )
     _allow(parser, help_text="pinned: walk around pins of yours where no plan keeps them; the others are for `apply`")
 
 
@@ -439,6 +448,26 @@ def _playbooks(parser: Parser) -> None:
     test.add_argument("file", metavar="FILE", help="the playbook")
     test.add_argument("logs", nargs="*", metavar="LOG", help="error texts that it should be found in")
     verb("schema", "the JSON schema of playbooks, for an editor")
+
+
+def _fleet(parser: Parser) -> None:
+    verb = _verbs(parser)
+    survey = verb("survey", "the classes of machines, and in what they differ")
+    survey.option("--on", metavar="ENGINE", help="print the command that collects: ansible:INVENTORY or slurm:NODES")
+    # neither `prefix` nor its variable: nothing is looked at there on this machine
+    survey.add_argument("-p", "--prefix", dest="node_prefix", metavar="PATH", help="with --on: the environment there")
+    drift = verb("drift", "which machines have another content than one of them, and in what")
+    drift.option(
+        "--against", metavar="NODE|FILE", help="a machine, or a document of facts (default: what most of them have)"
+    )
+    status = verb("status", "how a plan for a class ended on each machine")
+    for found, meaning in (
+        (survey, "directory with the output of `envmedic facts --json` of each machine, in a file of its name"),
+        (drift, "the same; `envmedic facts --content --json` is enough"),
+        (status, "directory with the output of `envmedic apply PLAN --json` of each machine, or a file of JSON lines"),
+    ):
+        found.add_argument("place", metavar="DIR|FILE" if found is status else "DIR", help=meaning)
+        found.option("--nodes", metavar="FILE", help="names of all machines, to tell which of them sent nothing")
 
 
 def _explain(parser: Parser) -> None:

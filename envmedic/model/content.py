@@ -57,6 +57,25 @@ class Content(Model, frozen=True, kw_only=True):
     """What activation sets, and unsets (null), with ``{prefix}`` for the path of the environment."""
 
 
+class EnvironmentClass(Model, frozen=True, kw_only=True):
+    """What environments have in common for which one plan is right, on whichever machine they are."""
+
+    content: str
+    """Digest of their content."""
+    deep: bool = False
+    """Whether every file was read for it."""
+    machine: str
+    """Architecture, such as ``x86_64``."""
+    glibc: str | None = None
+    """Release of the C library."""
+    python: str
+    """Implementation and release series of Python, such as ``cpython 3.11``."""
+    gpus: tuple[str, ...] = ()
+    """Compute capabilities of the GPUs, each once."""
+    driver: str | None = None
+    """Branch of the NVIDIA driver, such as ``580``; null without a driver."""
+
+
 class ContentDifference(Model, frozen=True, kw_only=True):
     """One thing in which the contents of two environments differ."""
 

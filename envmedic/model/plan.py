@@ -8,6 +8,7 @@ from typing import Final, Literal
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange
+from envmedic.model.content import EnvironmentClass
 from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Finding, Obstacle
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
@@ -344,7 +345,12 @@ class Plan(Model, frozen=True, kw_only=True):
     """The environment with every symbolic link resolved."""
     # Exact steps are right for exactly the files that were seen.
     environment_digest: str
-    """`Environment.digest` at planning time; apply refuses when it differs."""
+    """`Environment.digest` at planning time; apply refuses when it differs. Empty in a plan for a class."""
+    for_class: EnvironmentClass | None = None
+    """The class of environments that it is for (``--for-class``), at the same path on each machine; null where it is for
+    this one alone."""
+    class_plan: str = ""
+    """Id of the plan for a class that this one was made from, where that was carried out."""
     purpose: Purpose = "repair"
     """What it is for."""
     text: str = ""

@@ -78,10 +78,14 @@ class Record(Model, frozen=True, kw_only=True):
     """How far it came; ``done``, ``undone`` and ``aborted`` are final."""
     environment: EnvironmentNow
     """What became of the environment. A snapshot leaves it ``unchanged``."""
-    outcome: Literal["repaired", "partial", "unchanged", "already", "installed", "snapshot"] | None = None
+    outcome: (
+        Literal["repaired", "partial", "unchanged", "already", "installed", "snapshot", "changed", "refused", "failed"]
+        | None
+    ) = None
     """Whether what was reported is gone; ``partial`` is exit code 7, ``already`` a plan that this transaction had carried
     out before, so that nothing was done. ``installed``: the user's own command was carried out; ``snapshot``: one is kept.
-    Null while it runs, and in records of version 0.1."""
+    Null while it runs, and in records of version 0.1. For ``unchanged``, ``apply`` of a plan for a class prints the
+    word that an error document has there."""
     left: tuple[Left, ...] = ()
     """Faults that stay, reported ones first."""
     program: ProgramEnd | Literal["not run"] = "not run"
@@ -295,6 +299,9 @@ class ErrorDocument(Model, frozen=True, kw_only=True):
     """``unchanged``, ``recoverable`` (``envmedic recover`` settles it) or ``changed``."""
     details: tuple[str, ...] = ()
     """More lines, such as every mistake of a file."""
+    outcome: Literal["other-class", "changed", "refused", "failed"] | None = None
+    """What became of a plan for a class (``plan --for-class``), which left the environment as it was: it is for another
+    class, the environment has changed meanwhile, it could not begin, or its checks failed. Null for all else."""
 
 
 def error_document(error: EnvmedicError) -> ErrorDocument:
@@ -308,6 +315,7 @@ def error_document(error: EnvmedicError) -> ErrorDocument:
         hint=error.hint and redact_text(error.hint),
         environment=error.environment,
         details=tuple(map(redact_text, error.details)),
+        outcome=error.outcome,
     )
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from envmedic.api import fetching, repair, verification
 from envmedic.api.context.settings import NamedTarget, RepairRequest, Settings
+from envmedic.api.fleet import class_plans
 from envmedic.api.locking import locks
 from envmedic.cli.context import (
     agreed,
@@ -79,6 +80,8 @@ def plan(args: argparse.Namespace, output: CommandOutput) -> int:
     if output.interrupted is not None:
         text = f"Made while transaction {output.interrupted} was interrupted: `envmedic recover` settles it first"
         made = named(replace(made, notes=(*made.notes, text)))
+    if getattr(args, "for_class", False):
+        made = class_plans.for_class(settings, made)
     if getattr(args, "fetch", False):
         fetching.fetch(settings, made)
     if getattr(args, "output", None):

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from envmedic.model.checks import Check
+from envmedic.model.content import EnvironmentClass
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
 from envmedic.model.plan import Change, Plan
 from envmedic.render.documents.diagnosis import obstacle_lines
@@ -29,12 +30,25 @@ def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
         *(joined("     ", part(f"$ {shlex.join(argv)}", "dim")) for argv in plan.commands),
         *_checks(plan),
         *_keeps(plan),
+        *(_class(plan.for_class) if plan.for_class is not None else ()),
         *(_alternatives(plan) if alternatives else ()),
         *(line(f"Note: {note}") for note in plan.notes),
         *pin_lines(plan.lifted),
         *(sync_lines(plan.next_sync) if plan.next_sync is not None else ()),
         *(edit_lines(plan.project_edit) if plan.project_edit is not None else ()),
         *obstacle_lines(plan.obstacles),
+    ]
+
+
+def _class(wanted: EnvironmentClass) -> list[Line]:
+    """The machines that the plan is for."""
+    gpus = f"GPUs of compute capability {', '.join(wanted.gpus)}" if wanted.gpus else "no GPU"
+    driver = f"driver {wanted.driver}" if wanted.driver else "no driver"
+    return [
+        line(
+            f"For every machine with this content ({wanted.content[:12]}) at this path, {wanted.machine}, "
+            f"glibc {wanted.glibc or '?'}, {wanted.python}, {driver}, {gpus}."
+        )
     ]
 
 

@@ -1,0 +1,135 @@
+"""Many machines at a glance: classes, drift and outcomes, from what each of them sent. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from envmedic.analysis.content import content_differences
+from envmedic.analysis.environment_class import class_differences, class_of
+from envmedic.model.answers.fleet import (
+    Drift,
+    FleetClass,
+    FleetStatus,
+    NodeDrift,
+    NodeEnd,
+    NodeStatus,
+    SilentNode,
+    Survey,
+)
+from envmedic.model.content import Content, ContentDifference, EnvironmentClass
+from envmedic.model.facts import Host, Interpreter
+from envmedic.model.record import ErrorDocument
+
+_LETTERS = 26
+_ENDS: Mapping[str, NodeEnd] = {
+    "repaired": "repaired", "already": "already", "partial": "partial", "changed": "changed", "refused": "refused",
+    "failed": "failed", "other-class": "other-class", "unchanged": "failed",
+}  # fmt: skip
+
+
+class SentFacts(msgspec.Struct, frozen=True):
+    """The part of a machine's facts that classes are made of."""
+
+    host: Host
+    interpreter: Interpreter
+    content: Content
+
+
+class SentPlan(msgspec.Struct, frozen=True):
+    """The part of a plan in a record by which it is known."""
+
+    id: str
+    class_plan: str = ""
+
+
+class SentRecord(msgspec.Struct, frozen=True):
+    """The part of the record or error document of ``apply --json`` that says how it ended."""
+
+    schema: str = ""
+    transaction: str = ""
+    outcome: str | None = None
+    plan: SentPlan | None = None
+    failure: ErrorDocument | None = None
+    summary: str = ""
+    cause: str | None = None
+
+
+def survey(nodes: Mapping[str, SentFacts], silent: Sequence[SilentNode]) -> Survey:
+    """Return the classes of machines, largest first, with what each differs in from the first."""
+    groups: dict[EnvironmentClass, list[str]] = {}
+    for node in sorted(nodes):
+        sent = nodes[node]
+        groups.setdefault(class_of(sent.host, sent.interpreter, sent.content), []).append(node)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
+    classes: list[FleetClass] = []
+    for number, (environment, names) in enumerate(ordered):
+        machine: tuple[str, ...] = ()
+        content: tuple[ContentDifference, ...] = ()
+        if classes:
+            first = classes[0]
+            alike = msgspec.structs.replace(environment, content=first.environment.content)
+            machine = class_differences(first.environment, alike)
+            content = content_differences(nodes[first.nodes[0]].content, nodes[names[0]].content)
+        classes.append(
+            FleetClass(
+                name=_letters(number), environment=environment, nodes=tuple(names), machine=machine, content=content
+            )
+        )
+    return Survey(classes=tuple(classes), silent=tuple(silent))
+
+
+def collecting(engine: str, target: str, prefix: str, folder: str) -> str:
+    """Return the command by which Ansible or Slurm collects the facts of each machine into a file of its own."""
+    asked = shlex.join(["envmedic", "facts", "-p", prefix, "--json", "--quiet"])
+    if engine == "ansible":
+        # https://docs.ansible.com/ansible/latest/cli/ansible.html
+        return shlex.join(["ansible", "all", "-i", target, "-m", "command", "-a", asked, "--tree", folder])
+    # https://slurm.schedmd.com/srun.html: %N makes a file for each node
+    where = shlex.join([f"--nodelist={target}", "--ntasks-per-node=1", f"--output={folder}/%N.json"])
+    return f"srun {where} {asked}"
+
+
+def _letters(number: int) -> str:
+    """``A`` to ``Z``, then ``AA``, as columns of a table are named."""
+    rest, place = divmod(number, _LETTERS)
+    return (_letters(rest - 1) if rest else "") + chr(ord("A") + place)
+
+
+def drift(against: str, wanted: Content, nodes: Mapping[str, Content], silent: Sequence[SilentNode]) -> Drift:
+    """Return which machines have another content than `wanted`, and in what."""
+    known: dict[str, tuple[ContentDifference, ...]] = {}  # of a thousand machines, few differ in ways of their own
+    drifted = []
+    for node in sorted(nodes):
+        found = nodes[node]
+        if found.digest != wanted.digest:
+            if found.digest not in known:
+                known[found.digest] = content_differences(wanted, found)
+            drifted.append(NodeDrift(node=node, differences=known[found.digest]))
+    same = tuple(node for node in sorted(nodes) if nodes[node].digest == wanted.digest)
+    return Drift(against=against, same=same, drifted=tuple(drifted), silent=tuple(silent))
+
+
+def status(nodes: Mapping[str, SentRecord], silent: Sequence[SilentNode]) -> FleetStatus:
+    """Return how a plan ended on each machine; one without a document is ``unknown``."""
+    found = [_ended(node, sent) for node, sent in nodes.items()]
+    found += [NodeStatus(node=item.node, outcome="unknown", reason=item.why) for item in silent]
+    found.sort(key=lambda item: item.node)
+    counts = Counter(item.outcome for item in found)
+    return FleetStatus(counts=dict(sorted(counts.items())), nodes=tuple(found))
+
+
+def _ended(node: str, sent: SentRecord) -> NodeStatus:
+    plan = sent.plan
+    failure = sent.failure
+    reason = failure.summary if failure is not None else ": ".join(filter(None, (sent.summary, sent.cause)))
+    return NodeStatus(
+        node=node,
+        outcome=_ENDS.get(sent.outcome or "", "refused" if sent.summary else "unknown"),
+        plan=(plan.class_plan or plan.id) if plan is not None else "",
+        transaction=sent.transaction,
+        reason=reason,
+    )

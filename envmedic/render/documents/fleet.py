@@ -1,0 +1,102 @@
+"""Answers about many machines: classes, drift, and how a plan ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from envmedic.model.answers.fleet import Drift, FleetClass, FleetStatus, NodeEnd, SilentNode, Survey
+from envmedic.model.content import ContentDifference
+from envmedic.render.text import Line, Tone, joined, line, part, shortened
+
+_MOST_NODES = 8
+_MOST_DIFFERENCES = 6
+_SHORT = 12
+_TONES: Final[Mapping[NodeEnd, Tone]] = {"repaired": "good", "already": "good", "partial": "warn", "unknown": "warn"}
+
+
+def survey_lines(found: Survey) -> list[Line]:
+    """A row for each class, and in what it differs from the first; or the command that collects the documents."""
+    if found.command:
+        return [
+            line("This collects a document of each machine; run it where the engine is:"),
+            line(f"  {found.command}"),
+        ]
+    answered = sum(len(item.nodes) for item in found.classes)
+    rows = [line(f"{_count(answered, 'machine')} in {_count(len(found.classes), 'class', 'classes')}", "bold")]
+    for item in found.classes:
+        rows += _class_lines(item, found.classes[0].name)
+    return rows + _silent_lines(found.silent)
+
+
+def _class_lines(item: FleetClass, first: str) -> list[Line]:
+    own = item.environment
+    parts = [own.machine, own.python, f"driver {own.driver or 'none'}", f"GPUs {', '.join(own.gpus) or 'none'}"]
+    rows = [
+        joined(
+            part(f"class {item.name}", "bold"),
+            f"  {_count(len(item.nodes), 'machine')}  {', '.join(parts)}  content {own.content[:_SHORT]}",
+        ),
+        line(f"    {_some(item.nodes)}"),
+    ]
+    if item.machine:
+        rows.append(line(f"    other than {first}: {'; '.join(item.machine)}"))
+    return rows + (
+        [line(f"    differs from {first}:"), *_difference_lines(item.content, "      ")] if item.content else []
+    )
+
+
+def drift_lines(found: Drift) -> list[Line]:
+    """How many are the same, then machines that differ, those with the same differences together."""
+    rows = [line(f"{_count(len(found.same), 'machine')} with the content of {found.against}", "bold")]
+    alike: dict[tuple[ContentDifference, ...], list[str]] = {}
+    for item in found.drifted:
+        alike.setdefault(item.differences, []).append(item.node)
+    for differences, nodes in alike.items():
+        verb = "differs" if len(nodes) == 1 else "differ"
+        rows += [joined(part(f"{_count(len(nodes), 'machine')} {verb}", "bad"), f": {_some(nodes)}")]
+        rows += _difference_lines(differences, "    ")
+    return rows + _silent_lines(found.silent)
+
+
+def status_lines(found: FleetStatus) -> list[Line]:
+    """How many ended in which way, and the reason of each that is not repaired."""
+    rows = [line(", ".join(f"{count} {outcome}" for outcome, count in found.counts.items()) or "no machine", "bold")]
+    for item in found.nodes:
+        if item.outcome not in {"repaired", "already"}:
+            tone = _TONES.get(item.outcome, "bad")
+            rows.append(joined("  ", part(f"{item.outcome:<11}", tone), f" {item.node}  {shortened(item.reason)}"))
+    return rows
+
+
+def _difference_lines(differences: Sequence[ContentDifference], indent: str) -> list[Line]:
+    rows = [line(f"{indent}{_told(item)}") for item in differences[:_MOST_DIFFERENCES]]
+    more = len(differences) - _MOST_DIFFERENCES
+    return rows + ([line(f"{indent}and {more} more; --json lists them")] if more > 0 else [])
+
+
+def _told(item: ContentDifference) -> str:
+    if item.kind == "untracked":
+        what = "added" if item.before is None else "gone" if item.after is None else "changed"
+        return f"{item.name}: {what}, and no distribution lists it"
+    if item.before == item.after:
+        files = f": {shortened(', '.join(item.altered))}" if item.altered else ""
+        return f"{item.name} {item.after}: other files{files}"
+    return f"{item.name}: {item.before or 'not there'} -> {item.after or 'not there'}"
+
+
+def _silent_lines(silent: Sequence[SilentNode]) -> list[Line]:
+    rows = [line(f"  {item.node}: {item.why}") for item in silent[:_MOST_NODES]]
+    more = len(silent) - _MOST_NODES
+    head = [line(f"{_count(len(silent), 'machine')} without a usable document", "warn")] if silent else []
+    return head + rows + ([line(f"  and {more} more; --json lists them")] if more > 0 else [])
+
+
+def _some(names: Iterable[str]) -> str:
+    known = list(names)
+    more = len(known) - _MOST_NODES
+    return " ".join(known[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
