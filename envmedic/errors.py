@@ -1,8 +1,7 @@
 """The one tree of errors that envmedic reports to people, and the exit code of each branch.
 
-Every error says what happened (`summary`), the likely `cause`, one next step (`hint`) and what
-became of the user's environment (`environment`). CLI text, JSON and the terminal UI render the
-same object. Anything that is not an `EnvmedicError` is a bug of envmedic.
+Every error says what happened (`summary`), the likely `cause`, one next step (`hint`) and what became of the user's
+environment (`environment`). All front ends render the same object; whatever else is raised is a bug of envmedic.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from enum import IntEnum
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from typing import ClassVar, Literal
-
-    Outcome = Literal["other-class", "changed", "refused", "failed"]
 
 
 class ExitCode(IntEnum):
@@ -54,17 +51,15 @@ _NO_MEMORY = "annot allocate memory"
 class EnvmedicError(Exception):
     """Base of every error meant for the user.
 
-    `code` is a stable machine-readable identifier; `environment` is ``unchanged``,
-    ``recoverable`` (an interrupted transaction that `envmedic recover` settles) or ``changed``
-    (the exchange had taken place before the error). `allow` names what the user may lift to go on
-    all the same, None where there is no such thing. `outcome` says what became of a plan for a class,
-    None for every other command.
+    `code` is a stable machine-readable identifier; `environment` is ``unchanged``, ``recoverable`` (`envmedic recover`
+    settles it) or ``changed`` (the exchange had taken place before the error). `allow` names what the user may lift to go
+    on all the same, `outcome` what became of a plan for a class; each is None where there is no such thing.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.PROBLEM
     code: ClassVar[str] = "error"
     allow: str | None = None
-    outcome: Outcome | None = None
+    outcome: Literal["other-class", "changed", "refused", "failed"] | None = None
 
     def __init__(
         self,
@@ -115,7 +110,7 @@ class StalePlan(InputError):
 
 
 class OtherClass(EnvmedicError):
-    """The plan was made for a class of environments to which this one does not belong."""
+    """The plan is for another class of environments."""
 
     exit_code = ExitCode.OTHER_CLASS
     code = "other-class"

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from envmedic import __version__
-from envmedic.analysis.content import PLACE, is_frame, is_incidental, is_script, place_of, without_place
+from envmedic.analysis.fleet.content import PLACE, is_frame, is_incidental, is_script, place_of, without_place
 from envmedic.conda_meta import records
 from envmedic.conda_meta.records import RecordedFile
 from envmedic.model.content import Content, DistributionContent, content_digest, digest_of

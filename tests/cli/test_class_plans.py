@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import Done, Shell, torchvision
+from tests.cli.support import Done, Shell, failure, torchvision
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
 from tests.support.venvs import site_packages
 
@@ -99,7 +99,12 @@ def refused_as(done: Done, code: int, outcome: str) -> None:
     assert done.document["environment"] == "unchanged"
 
 
-def test_another_python_or_gpu_is_another_class(fleet: Fleet) -> None:
+def test_it_is_written(reader: Shell, shared: Case) -> None:
+    done = reader.envmedic("plan", "--playbook", "nms-cuda", "-p", str(shared.prefix), "--for-class")
+    failure(done, code=2, kind="input", says="other machines")
+
+
+def test_another_gpu_is_another_class(fleet: Fleet) -> None:
     machine = fleet.machine("n1")
     facts = json.loads(machine.envmedic("facts", "--host-only", "--json").out)
     facts["host"] |= {"driver_version": "550.54", "gpus": [{"index": 0, "name": "A100", "compute_capability": "8.0"}]}

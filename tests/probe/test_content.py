@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envmedic.analysis.content import content_differences, without_place
+from envmedic.analysis.fleet.content import content_differences, without_place
 from envmedic.engine.transaction import activation_edits
 from envmedic.model.content import Content
 from envmedic.probe.content import observe_content

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from envmedic.analysis.environment_class import class_differences, class_of
+from envmedic.analysis.fleet.environment_class import class_differences, class_of
 from envmedic.api.context.observation import observe, observe_contents
 from envmedic.api.context.settings import Settings
 from envmedic.api.generations import difference
@@ -34,12 +34,9 @@ from envmedic.model.record import Record
 from envmedic.planner import class_plan
 from envmedic.planner.identity import stale
 
-if TYPE_CHECKING:
-    from envmedic.errors import Outcome
-
 _ENDED = (InternalError, Interrupted)
 """Errors that say nothing about the plan."""
-_WORDS: dict[type[EnvmedicError], Outcome] = {
+_WORDS: dict[type[EnvmedicError], Literal["other-class", "changed", "failed"]] = {
     OtherClass: "other-class",
     StalePlan: "changed",
     ChecksFailed: "failed",

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
-from envmedic.analysis import fleet
-from envmedic.analysis.fleet import SentFacts, SentRecord
+from envmedic.analysis.fleet import machines
+from envmedic.analysis.fleet.machines import SentFacts, SentRecord
 from envmedic.errors import InputError
 from envmedic.model.answers.fleet import Drift, FleetStatus, SilentNode, Survey
 from envmedic.model.content import CONTENT_SCHEMA, Content
@@ -60,7 +60,7 @@ class _Line(msgspec.Struct, frozen=True):
 def survey(folder: Path, expected: Path | None = None) -> Survey:
     """Return the classes of the machines whose facts are in `folder`. Raises InputError."""
     found, silent = _read(_files(folder), expected, _facts)
-    return fleet.survey(found, silent)
+    return machines.survey(found, silent)
 
 
 def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:
@@ -72,7 +72,7 @@ def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:
         )
     if prefix is None:
         raise InputError("The environment on the machines is not named", hint="Name its path with -p")
-    return Survey(classes=(), command=fleet.collecting(name, target, prefix, str(folder)))
+    return Survey(classes=(), command=machines.collecting(name, target, prefix, str(folder)))
 
 
 def drift(folder: Path, against: str | None, expected: Path | None = None) -> Drift:
@@ -87,7 +87,7 @@ def drift(folder: Path, against: str | None, expected: Path | None = None) -> Dr
         digests = [item.digest for item in found.values()]
         against = max(sorted(found), key=lambda node: digests.count(found[node].digest))
     if against in found:
-        return fleet.drift(against, found[against], found, silent)
+        return machines.drift(against, found[against], found, silent)
     try:
         wanted = _content(_bytes(Path(against)))
     except _Unusable as error:
@@ -96,13 +96,13 @@ def drift(folder: Path, against: str | None, expected: Path | None = None) -> Dr
             cause=str(error),
             hint="Name a machine, or a file from `envmedic facts --content --json`",
         ) from error
-    return fleet.drift(against, wanted, found, silent)
+    return machines.drift(against, wanted, found, silent)
 
 
 def status(place: Path, expected: Path | None = None) -> FleetStatus:
     """Return how a plan ended, by documents in a directory or in a file of lines. Raises InputError."""
     found, silent = _read(_lines(place) if place.is_file() else _files(place), expected, _record)
-    return fleet.status(found, silent)
+    return machines.status(found, silent)
 
 
 def _nothing(folder: Path) -> InputError:

@@ -72,6 +72,8 @@ def wish_of(args: argparse.Namespace) -> RepairRequest:
 def plan(args: argparse.Namespace, output: CommandOutput) -> int:
     """``envmedic plan``."""
     target, settings = target_of(args), settings_of(args, output)
+    if getattr(args, "for_class", False) and not (args.output or output.json):
+        raise InputError("--for-class makes a plan to carry out on other machines", hint="Name a file for it with -o")
     if args.user_command:
         target, settings = agreed(target, settings)
     made = repair.plan(settings, prefix_of(target, settings, output), wish_of(args))

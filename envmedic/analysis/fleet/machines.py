@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from envmedic.analysis.content import content_differences
-from envmedic.analysis.environment_class import class_differences, class_of
+from envmedic.analysis.fleet.content import content_differences
+from envmedic.analysis.fleet.environment_class import class_differences, class_of
 from envmedic.model.answers.fleet import (
     Drift,
     FleetClass,

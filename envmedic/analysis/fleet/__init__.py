@@ -1,0 +1,1 @@
+"""Environments of many machines: what of them is the same, classes, drift, and how a plan ended. Pure."""
