@@ -130,6 +130,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("fleet survey facts/", "from a file of each machine"),
         ("fleet survey facts/ --on ansible:hosts.ini -p /opt/env", "print the command that collects them"),
     ),
+    "fleet diagnose": (("fleet diagnose facts/ --log error.log", "what is wrong in each class of machines"),),
     "fleet drift": (("fleet drift facts/ --against n1", "which machines are not as n1, and in what"),),
     "fleet status": (("fleet status results/ --nodes nodes.txt", "how it ended on each of these machines"),),
     "create": (

@@ -456,6 +456,8 @@ def _fleet(parser: Parser) -> None:
     survey.option("--on", metavar="ENGINE", help="print the command that collects: ansible:INVENTORY or slurm:NODES")
     # neither `prefix` nor its variable: nothing is looked at there on this machine
     survey.add_argument("-p", "--prefix", dest="node_prefix", metavar="PATH", help="with --on: the environment there")
+    diagnose = verb("diagnose", "what is wrong in each class of machines, by their facts and an error text")
+    diagnose.option("--log", metavar="FILE", help="the error text, `-` for stdin")
     drift = verb("drift", "which machines have another content than one of them, and in what")
     drift.option(
         "--against", metavar="NODE|FILE", help="a machine, or a document of facts (default: what most of them have)"
@@ -463,6 +465,7 @@ def _fleet(parser: Parser) -> None:
     status = verb("status", "how a plan for a class ended on each machine")
     for found, meaning in (
         (survey, "directory with the output of `envmedic facts --json` of each machine, in a file of its name"),
+        (diagnose, "the same"),
         (drift, "the same; `envmedic facts --content --json` is enough"),
         (status, "directory with the output of `envmedic apply PLAN --json` of each machine, or a file of JSON lines"),
     ):

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.support import Done, Shell, failure
+from tests.cli.support import SAMPLES, Done, Shell, failure
 from tests.envs.nms_cuda.case import Case
+
+SAMPLE = SAMPLES / "sample_operator_does_not_exist.log"
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,23 @@ def test_machines_fall_into_classes(reader: Shell, document: dict[str, Any], tmp
     told = reader.envmedic("fleet", "survey", str(folder)).out
     assert "class A  3 machines" in told
     assert "torch: " in told
+
+
+def test_each_class_is_diagnosed(reader: Shell, document: dict[str, Any], tmp_path: Path) -> None:
+    broken = json.loads(json.dumps(document))
+    broken["environment"]["interpreter"] |= {"starts": False, "error": "cannot execute"}
+    broken["content"]["digest"] = "0" * 64
+    folder = sent(tmp_path / "facts", n1=document, n2=document, n3=broken)
+    done = reader.envmedic("fleet", "diagnose", str(folder), "--log", str(SAMPLE), "--json")
+    assert done.code == 1, done.told()
+    answers = {item["machines"]["name"]: item["diagnosis"] for item in done.document["classes"]}
+    found = {name: [one["playbook"] for one in item["findings"]] for name, item in answers.items()}
+    assert found["A"][0] == "nms-cuda"
+    assert "broken-interpreter" in found["B"]
+    assert "broken-interpreter" not in found["A"]
+    told = reader.envmedic("fleet", "diagnose", str(folder), "--log", str(SAMPLE))
+    assert "class A  2 machines" in told.out
+    assert "torchvision-ops" in told.out
 
 
 def test_drift_names_what_differs(reader: Shell, document: dict[str, Any], tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "fits": fit.Fits,
     "guard": guard.Guard,
     "fleet-survey": fleet.Survey,
+    "fleet-diagnosis": fleet.FleetDiagnosis,
     "fleet-drift": fleet.Drift,
     "fleet-status": fleet.FleetStatus,
     "lock": lock.Lock,

@@ -57,10 +57,24 @@ class _Line(msgspec.Struct, frozen=True):
     document: msgspec.Raw = msgspec.Raw()
 
 
+class SentDocument(msgspec.Struct, frozen=True):
+    """What a machine sent."""
+
+    part: SentFacts
+    """What classes are made of."""
+    data: bytes
+    """The whole document, as JSON."""
+
+
 def survey(folder: Path, expected: Path | None = None) -> Survey:
     """Return the classes of the machines whose facts are in `folder`. Raises InputError."""
     found, silent = _read(_files(folder), expected, _facts)
     return machines.survey(found, silent)
+
+
+def documents(folder: Path, expected: Path | None = None) -> tuple[Mapping[str, SentDocument], tuple[SilentNode, ...]]:
+    """Return the facts of the machines in `folder`, and the machines of which there are none. Raises InputError."""
+    return _read(_files(folder), expected, lambda data: SentDocument(_facts(data), _document(data)[1]))
 
 
 def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:

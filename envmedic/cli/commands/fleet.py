@@ -1,14 +1,15 @@
-"""``envmedic fleet survey|drift|status``: answers from documents that others collected; no connection is opened."""
+"""``envmedic fleet survey|diagnose|drift|status``: answers from documents that others collected; no connection is opened."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from envmedic.api.context.settings import Settings
 from envmedic.api.fleet import collected
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
-from envmedic.render.documents.fleet import drift_lines, status_lines, survey_lines
+from envmedic.render.documents.fleet import drift_lines, fleet_diagnosis_lines, status_lines, survey_lines
 
 
 def fleet(args: argparse.Namespace, output: CommandOutput) -> int:
@@ -21,6 +22,12 @@ def fleet(args: argparse.Namespace, output: CommandOutput) -> int:
         )
         output.document(survey, survey_lines(survey))
         return _exit(good=not survey.silent)
+    if args.verb == "diagnose":
+        from envmedic.api.fleet import diagnosis
+
+        judged = diagnosis.diagnose(Settings(stream=output.stream), place, args.log, expected)
+        output.document(judged, fleet_diagnosis_lines(judged))
+        return _exit(good=judged.healthy)
     if args.verb == "drift":
         drift = collected.drift(place, args.against, expected)
         output.document(drift, drift_lines(drift))

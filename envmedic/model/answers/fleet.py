@@ -6,8 +6,10 @@ from typing import Final, Literal
 
 from envmedic.model.base import Model
 from envmedic.model.content import ContentDifference, EnvironmentClass
+from envmedic.model.findings import Diagnosis
 
 SURVEY_SCHEMA: Final = "envmedic.fleet-survey/1"
+DIAGNOSIS_SCHEMA: Final = "envmedic.fleet-diagnosis/1"
 DRIFT_SCHEMA: Final = "envmedic.fleet-drift/1"
 STATUS_SCHEMA: Final = "envmedic.fleet-status/1"
 NodeEnd = Literal["repaired", "already", "partial", "other-class", "changed", "refused", "failed", "unknown"]
@@ -47,6 +49,30 @@ class Survey(Model, frozen=True, kw_only=True):
     """Machines without a usable document."""
     command: str = ""
     """With ``--on``: the command of Ansible or Slurm that collects the documents."""
+
+
+class ClassDiagnosis(Model, frozen=True, kw_only=True):
+    """What is wrong in a class of machines."""
+
+    machines: FleetClass
+    """The class."""
+    diagnosis: Diagnosis
+    """By the facts of its first machine, which are left out here."""
+
+
+class FleetDiagnosis(Model, frozen=True, kw_only=True):
+    """The document of ``envmedic fleet diagnose --json``."""
+
+    schema: Literal["envmedic.fleet-diagnosis/1"] = DIAGNOSIS_SCHEMA
+    classes: tuple[ClassDiagnosis, ...]
+    """Largest first."""
+    silent: tuple[SilentNode, ...] = ()
+    """Machines without a usable document."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no fault is known in any class, and every machine has sent its facts."""
+        return not self.silent and all(item.diagnosis.verdict == "healthy" for item in self.classes)
 
 
 class NodeDrift(Model, frozen=True, kw_only=True):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from envmedic.model.answers.fleet import Drift, FleetClass, FleetStatus, NodeEnd, SilentNode, Survey
+from envmedic.model.answers.fleet import Drift, FleetClass, FleetDiagnosis, FleetStatus, NodeEnd, SilentNode, Survey
 from envmedic.model.content import ContentDifference
+from envmedic.render.documents.diagnosis import VERDICTS, certainty
 from envmedic.render.text import Line, Tone, joined, line, part, shortened
 
 _MOST_NODES = 8
@@ -44,6 +45,18 @@ def _class_lines(item: FleetClass, first: str) -> list[Line]:
     return rows + (
         [line(f"    differs from {first}:"), *_difference_lines(item.content, "      ")] if item.content else []
     )
+
+
+def fleet_diagnosis_lines(found: FleetDiagnosis) -> list[Line]:
+    """Each class with its verdict and its findings, a line for each."""
+    rows: list[Line] = []
+    for item in found.classes:
+        judged = item.diagnosis
+        tone: Tone = "good" if judged.verdict == "healthy" else "bad"
+        rows += _class_lines(item.machines, found.classes[0].machines.name)
+        rows.append(joined("    ", part(judged.verdict, tone), f": {judged.reason or VERDICTS[judged.verdict]}"))
+        rows += [line(f"      {one.fault}, {certainty(one)}: {one.summary}") for one in judged.findings]
+    return rows + _silent_lines(found.silent)
 
 
 def drift_lines(found: Drift) -> list[Line]:
