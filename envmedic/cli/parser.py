@@ -460,7 +460,9 @@ def _fleet(parser: Parser) -> None:
     diagnose.option("--log", metavar="FILE", help="the error text, `-` for stdin")
     drift = verb("drift", "which machines have another content than one of them, and in what")
     drift.option(
-        "--against", metavar="NODE|FILE", help="a machine, or a document of facts (default: what most of them have)"
+        "--against",
+        metavar="NODE|FILE",
+        help="a machine, a document of facts, or a lock (default: what most of them have)",
     )
     status = verb("status", "how a plan for a class ended on each machine")
     for found, meaning in (

@@ -112,6 +112,23 @@ def test_drift_names_what_differs(reader: Shell, document: dict[str, Any], tmp_p
     failure(wrong, code=2, kind="input", says="n9 is neither a machine")
 
 
+def test_drift_from_a_lock(reader: Shell, shared: Case, document: dict[str, Any], tmp_path: Path) -> None:
+    lock = tmp_path / "lock.json"
+    written = reader.envmedic("lock", "-p", str(shared.prefix), "--format", "pylock", "--allow-incomplete", "--json")
+    lock.write_text(written.out)
+    altered = other(document, stray=True)
+    next(item for item in altered["content"]["distributions"] if item["name"] == "numpy")["altered"] = ["numpy/x.py"]
+    folder = sent(tmp_path / "facts", n1=document, n2=other(document, torch="9.0"), n3=altered)
+    done = reader.envmedic("fleet", "drift", str(folder), "--against", str(lock), "--json")
+    drifted = {item["node"]: {one["name"] for one in item["differences"]} for item in done.document["drifted"]}
+    # a module of Pillow was edited by hand on all of them
+    assert (
+        "numpy 1.26.4 (uv): other files: numpy/x.py"
+        in reader.envmedic("fleet", "drift", str(folder), "--against", str(lock)).out
+    )
+    assert drifted == {"n1": {"pillow"}, "n2": {"pillow", "torch"}, "n3": {"pillow", "numpy"}}, done.told()
+
+
 def test_a_thousand_machines(reader: Shell, document: dict[str, Any], tmp_path: Path) -> None:
     folder = sent(
         tmp_path / "facts", **{f"n{number}": document for number in range(999)}, odd=other(document, torch="9")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from packaging.version import InvalidVersion, Version
+
 from envmedic.model.content import Content, ContentDifference, DistributionContent
+from envmedic.model.lock import Lock, LockedPackage
 
 PLACE = b"{prefix}"
 _INCIDENTAL = frozenset({
@@ -74,6 +77,40 @@ def content_differences(before: Content, after: Content) -> tuple[ContentDiffere
         words = [str(item.system_site).lower() for item in (before, after)]
         found.append(ContentDifference(kind="system-site", name="packages", before=words[0], after=words[1]))
     return tuple(found)
+
+
+def lock_differences(wanted: Lock, found: Content) -> tuple[ContentDifference, ...]:
+    """Return in what distributions differ from a lock, which tells versions and builds, and nothing of other files.
+
+    A distribution whose files are not as its own list says differs too.
+    """
+    asked = {(item.name, item.manager == "conda"): item for item in wanted.packages}
+    unheld = {item.name for item in wanted.incomplete}
+    here = _by_name(found)
+    rows = []
+    for key in sorted(asked.keys() | here.keys()):
+        item, items = asked.get(key), here.get(key, ())
+        altered = tuple(path for one in items for path in one.altered)
+        if item is None and key[0] in unheld:
+            continue
+        locked = item is not None and len(items) == 1 and _is_locked(item, items[0])
+        if altered or not locked:
+            after = _stated(items)
+            # of the locked version, and so told as one whose files differ
+            before = after if locked else None if item is None else f"{item.version} {item.build or ''}".strip()
+            rows.append(
+                ContentDifference(kind="distribution", name=key[0], before=before, after=after, altered=altered)
+            )
+    return tuple(rows)
+
+
+def _is_locked(wanted: LockedPackage, found: DistributionContent) -> bool:
+    if wanted.build and wanted.build != found.variant:
+        return False
+    try:
+        return Version(wanted.version) == Version(found.version)
+    except InvalidVersion:  # of conda, such as 9e
+        return wanted.version == found.version
 
 
 def _variable(content: Content, name: str) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from envmedic.analysis.fleet.content import content_differences
+from envmedic.analysis.fleet.content import content_differences, lock_differences
 from envmedic.analysis.fleet.environment_class import class_differences, class_of
 from envmedic.model.answers.fleet import (
     Drift,
@@ -22,6 +22,7 @@ from envmedic.model.answers.fleet import (
 )
 from envmedic.model.content import Content, ContentDifference, EnvironmentClass
 from envmedic.model.facts import Host, Interpreter
+from envmedic.model.lock import Lock
 from envmedic.model.record import ErrorDocument
 
 _LETTERS = 26
@@ -99,18 +100,20 @@ def _letters(number: int) -> str:
     return (_letters(rest - 1) if rest else "") + chr(ord("A") + place)
 
 
-def drift(against: str, wanted: Content, nodes: Mapping[str, Content], silent: Sequence[SilentNode]) -> Drift:
-    """Return which machines have another content than `wanted`, and in what."""
+def drift(against: str, wanted: Content | Lock, nodes: Mapping[str, Content], silent: Sequence[SilentNode]) -> Drift:
+    """Return which machines have another content than `wanted`, and in what; a lock tells of distributions alone."""
     known: dict[str, tuple[ContentDifference, ...]] = {}  # of a thousand machines, few differ in ways of their own
-    drifted = []
-    for node in sorted(nodes):
-        found = nodes[node]
-        if found.digest != wanted.digest:
-            if found.digest not in known:
-                known[found.digest] = content_differences(wanted, found)
-            drifted.append(NodeDrift(node=node, differences=known[found.digest]))
-    same = tuple(node for node in sorted(nodes) if nodes[node].digest == wanted.digest)
-    return Drift(against=against, same=same, drifted=tuple(drifted), silent=tuple(silent))
+    for found in nodes.values():
+        if found.digest not in known:
+            judge = lock_differences(wanted, found) if isinstance(wanted, Lock) else content_differences(wanted, found)
+            known[found.digest] = judge
+    by_node = {node: known[nodes[node].digest] for node in sorted(nodes)}
+    return Drift(
+        against=against,
+        same=tuple(node for node, differences in by_node.items() if not differences),
+        drifted=tuple(NodeDrift(node=node, differences=found) for node, found in by_node.items() if found),
+        silent=tuple(silent),
+    )
 
 
 def status(nodes: Mapping[str, SentRecord], silent: Sequence[SilentNode]) -> FleetStatus:

@@ -15,9 +15,11 @@ import msgspec
 from envmedic.analysis.fleet import machines
 from envmedic.analysis.fleet.machines import SentFacts, SentRecord
 from envmedic.errors import InputError
+from envmedic.locks import reading
 from envmedic.model.answers.fleet import Drift, FleetStatus, SilentNode, Survey
 from envmedic.model.content import CONTENT_SCHEMA, Content
 from envmedic.model.facts import FACTS_SCHEMA, Host, Interpreter
+from envmedic.model.lock import Lock
 from envmedic.model.record import ERROR_SCHEMA, RECORD_SCHEMA
 
 _LARGEST = 64 << 20
@@ -90,7 +92,7 @@ def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:
 
 
 def drift(folder: Path, against: str | None, expected: Path | None = None) -> Drift:
-    """Return which machines differ from one of them, from a document, or (None) from the largest number of them.
+    """Return which machines differ from one of them, from a document or lock, or (None) from the largest number of them.
 
     Raises InputError.
     """
@@ -102,15 +104,21 @@ def drift(folder: Path, against: str | None, expected: Path | None = None) -> Dr
         against = max(sorted(found), key=lambda node: digests.count(found[node].digest))
     if against in found:
         return machines.drift(against, found[against], found, silent)
+    return machines.drift(against, _wanted(against, folder), found, silent)
+
+
+def _wanted(against: str, folder: Path) -> Content | Lock:
+    """The content or the lock to compare with. Raises InputError."""
     try:
-        wanted = _content(_bytes(Path(against)))
+        return _content(_bytes(Path(against)))
     except _Unusable as error:
+        if Path(against).is_file():
+            return reading.read(Path(against))
         raise InputError(
-            f"{against} is neither a machine in {folder} nor a document to compare with",
+            f"{against} is neither a machine in {folder} nor a file to compare with",
             cause=str(error),
-            hint="Name a machine, or a file from `envmedic facts --content --json`",
+            hint="Name a machine, a file from `envmedic facts --content --json`, or a lock",
         ) from error
-    return machines.drift(against, wanted, found, silent)
 
 
 def status(place: Path, expected: Path | None = None) -> FleetStatus:
