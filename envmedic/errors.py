@@ -204,6 +204,8 @@ class NoSolution(EnvmedicError):
     code = "no-solution"
     held: tuple[str, ...] = ()
     """Installed distributions that were to stay and that candidates do not fit."""
+    early: tuple[str, ...] = ()
+    """Pre-releases with which there is a solution."""
 
 
 class PinnedVersions(NoSolution):

@@ -300,7 +300,7 @@ class PlanAlternative(Model, frozen=True, kw_only=True):
 
 
 class MoveCost(Model, frozen=True, kw_only=True):
-    """What a way out of a conflict of requirements moves of what is installed; less of the first that differs is better."""
+    """What a way out of a conflict of requirements moves of what is installed: the fewer, and the less depends on them, the better."""
 
     moves: tuple[str, ...]
     """Installed distributions that change or go."""
@@ -312,6 +312,8 @@ class MoveCost(Model, frozen=True, kw_only=True):
     """Number of those that get an older release."""
     new: int = 0
     """Number of distributions that come in addition."""
+    own_majors: int = 0
+    """Number of those with another major release that nothing installed requires: only programs of the user do."""
 
 
 class PlanChoice(Model, frozen=True, kw_only=True):

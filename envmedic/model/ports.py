@@ -87,6 +87,8 @@ class ResolveRequest(Model, frozen=True, kw_only=True):
     """Installed distributions on which no requirement of a new wheel may be unmet, whatever was unmet before."""
     prefers_installed: bool = False
     """Whether what a pin names stays as it is where that fits, instead of being put in place again."""
+    stable: bool = False
+    """Whether there is no solution where an installed release could only give way to a pre-release."""
     constraints: tuple[str, ...] = ()
     """Limits on the versions of whatever is chosen, such as ``setuptools<81``."""
     without_files: bool = False

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable, undoes
-from envmedic.errors import ExitCode, HostFault, InputError, NothingToRepair
+from envmedic.errors import ExitCode, HostFault, InputError, NoSolution, NothingToRepair
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.facts import Environment, Facts, Origin
 from envmedic.model.findings import Diagnosis, Finding
@@ -23,6 +23,7 @@ from envmedic.model.playbook import (
     LoadedPlaybook,
     PurgeStep,
     RebuildStep,
+    RemedyStep,
     SetEnvStep,
 )
 from envmedic.model.ports import Resolution, ResolveRequest
@@ -241,3 +242,33 @@ def test_facts_tell_the_end_of_the_report_also_after_a_plan_of_a_class_that_coul
     assert [check.arguments for check in ends] == [("asked",)]
     assert first.unanswered == ()
     assert [check for check in second.checks if check.role == "reproduction"] == []
+
+
+class OnlyEarly(Answering):
+    """An index with a pre-release alone after the installed models, and with releases of `others`."""
+
+    def __init__(self, **others: str) -> None:
+        super().__init__()
+        self.others = others
+
+    def resolve(self, request: ResolveRequest, environment: Environment, emit: Emit) -> Resolution:
+        """Choose the pre-release where it is not to count as none."""
+        del environment, emit
+        names = [Requirement(pin).name for pin in request.pins]
+        known = {**self.others, "models": "5.0rc0"}
+        if (request.stable and "models" in names) or not known.keys() >= {*names}:
+            error = NoSolution(f"No release of {', '.join(names)} fits")
+            error.early = ("models==5.0rc0",) if "models" in names else ()
+            raise error
+        return Resolution(artifacts=tuple(wheel(name, known[name]) for name in names))
+
+
+@pytest.mark.parametrize(("others", "moved"), [({"hub": "0.9"}, "hub"), ({}, "models")])
+def test_a_pre_release_comes_after_every_other_way(others: dict[str, str], moved: str) -> None:
+    tools = (dist(name, "1.0", "hub") for name in ("data", "tokens"))
+    here = environment([*usual(), *tools, dist("models", "4.56", "hub<1"), dist("hub", "1.0")])
+    book = named("hub", RemedyStep(name="unmet-requirement"))
+    wanted = RepairGoal(facts(here), (book[1],), (book[0],), extendable=True)
+    plan = PlanChoices(Settings(stream=EventStream([])), OnlyEarly(**others), wanted).next()
+    assert plan is not None
+    assert [change.name for change in plan.changes] == [moved]

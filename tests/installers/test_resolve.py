@@ -377,3 +377,42 @@ def test_a_limit_that_leaves_the_resolver_no_way_is_named(
     told = blamed(pins, raised.value)
     assert f"{venv.parent / 'requirements.txt'}:2 says numpy<3,>=2" in (told.cause or "")
     assert "scipy" not in (told.cause or "")
+
+
+@pytest.fixture
+def early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """app, whose newer releases need another lib, but for a pre-release."""
+    folder = tmp_path / "w"
+    wheels = [
+        make_wheel(folder, "app", "1.0", requires=["lib<1"]),
+        make_wheel(folder, "app", "2.0rc1", requires=["lib>=1"]),
+        make_wheel(folder, "app", "2.0", requires=["lib>=1.3"]),
+        make_wheel(folder, "lib", "1.0"),
+        make_wheel(folder, "plugin", "0.1b0", requires=["lib"]),
+    ]
+    monkeypatch.setenv("PIP_INDEX_URL", write_index(tmp_path / "i", wheels))
+    return folder
+
+
+def test_a_pre_release_takes_the_place_of_a_release_only_where_nothing_else_does(venv: Path, early: Path) -> None:
+    installed = make_wheel(early, "app", "1.0", requires=["lib<1"]), make_wheel(early, "lib", "1.0")
+    last = resolve(venv, "app!=1.0", installed=installed, settles=("lib",))
+    assert names(last) == ["app 2.0rc1"]
+    assert any("app==2.0rc1" in note for note in last.notes)
+    with pytest.raises(NoSolution) as raised:
+        resolve(venv, "app!=1.0", installed=installed, settles=("lib",), stable=True)
+    assert (raised.value.held, raised.value.early) == (("lib",), ("app==2.0rc1",))
+
+
+def test_a_limit_that_mentions_a_pre_release_does_not_ask_for_one(venv: Path, early: Path) -> None:
+    make_wheel(early, "app", "3.0rc1", requires=["lib>=1"])
+    installed = make_wheel(early, "app", "1.0"), make_wheel(early, "lib", "1.4")
+    asked = {"installed": installed, "find_links": (str(early),)}
+    assert names(resolve(venv, "app>=2.0rc1", **asked)) == ["app 2.0"]  # type: ignore[arg-type]
+    assert names(resolve(venv, "app==3.0rc1", **asked)) == ["app 3.0rc1"]  # type: ignore[arg-type]
+
+
+def test_an_installed_pre_release_and_what_has_nothing_else_may_be_one(venv: Path, early: Path) -> None:
+    installed = make_wheel(early, "app", "2.0b1"), make_wheel(early, "lib", "1.0")
+    found = resolve(venv, "app>2.0b1", "plugin", installed=installed, stable=True)
+    assert names(found) == ["app 2.0rc1", "plugin 0.1b0"]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from envmedic.errors import EnvmedicError, InstallerError, NetworkError, NoSolution, StorageError
+from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.uv import UvInstaller
-from envmedic.model.ports import ResolveRequest
+from envmedic.model.ports import CommandResult, ResolveRequest
 from tests.installers.observed import environment
 from tests.support.index import CERTIFICATE, Fault, IndexServer, write_index
 from tests.support.wheels import make_wheel
@@ -152,3 +153,9 @@ def test_anything_else_carries_the_output(venv: Path, tmp_path: Path, monkeypatc
     error = failure(venv, "file:///nowhere", monkeypatch)
     assert type(error) is InstallerError
     assert "not-there.toml" in "".join(error.details)
+
+
+def test_a_long_explanation_of_which_only_the_end_is_kept_is_no_solution() -> None:
+    end = "  |          And because you require app>1 and app<2, we can conclude that your requirements are unsatisfiable.\n"
+    cut = CommandResult(argv=("uv",), returncode=1, stderr=end)
+    assert isinstance(error_from(cut, ("app>1",)), NoSolution)

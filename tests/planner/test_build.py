@@ -13,7 +13,7 @@ from envmedic.model.facts import CompanionBuild, Facts, Leftover
 from envmedic.model.plan import Artifact, Install, Plan, Purge
 from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, ReplaceStep, TorchFamilyStep
 from envmedic.model.ports import Resolution
-from envmedic.model.registries.check_kinds import GPU_CHECKS, PROFILES
+from envmedic.model.registries.check_kinds import CONSUMER_CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import checks
 from tests.planner.support import (
     NOW,
@@ -78,7 +78,7 @@ def test_an_unknown_size_is_estimated_and_told() -> None:
     assert any("no size for torchvision" in note for note in plan.notes)
 
 
-ABSENT = {"torchaudio-lfilter", "extension-smoke", "torch-compile"}
+ABSENT = {"torchaudio-lfilter", "extension-smoke", "torch-compile", *CONSUMER_CHECKS}
 """Checks of what the environment does not have, or the plan does not touch."""
 
 

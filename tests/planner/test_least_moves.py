@@ -115,3 +115,21 @@ def test_the_number_of_resolved_ways_is_bounded_and_told() -> None:
     assert len(asked) == 3
     assert found.cut
     assert "only 3 ways were resolved" in found.choice(found.ways[0]).why
+
+
+def test_what_only_programs_use_gets_another_major_release_after_a_library_of_few() -> None:
+    tools = [dist(name, "1.0", "hub") for name in ("data", "tokens")]
+    known = of(dist("models", "4.56", "hub<1"), dist("hub", "1.5"), *tools, dist("notebook", "1", "data", "tokens"))
+    answers = {"models": {"models": ("4.56", "5.15")}, "hub": {"hub": ("1.5", "0.36")}}
+    found = compare(known, lambda moves: ResolvedMoves(solved(**answers[moves.names[0]])))
+    assert [item.moves.names for item in found.ways] == [("hub",), ("models",)]
+    assert "which only programs of yours use" in found.choice(found.ways[0]).why
+
+
+def test_what_brings_a_dozen_others_comes_after_what_brings_none() -> None:
+    known = of(dist("models", "4.56", "hub<1"), dist("hub", "1.5"), *(dist(name, "1.0", "hub") for name in "ab"))
+    more = tuple(Change(kind="install", name=f"new{number}", after="1") for number in range(12))
+    answers = {"models": (*solved(models=("4.56", "4.57")), *more), "hub": solved(hub=("1.5", "1.4"))}
+    found = compare(known, lambda moves: ResolvedMoves(answers[moves.names[0]]))
+    assert [item.moves.names for item in found.ways] == [("hub",), ("models",)]
+    assert "12 distributions in addition" in found.choice(found.ways[0]).why

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 PYTHON = "3.11"
+NOBODY = {"HOME": "/", "XDG_CONFIG_DIRS": "/nonexistent"}
+"""Variables of a user without any configuration, on a machine without one."""
 
 
 def make_prefix(root: Path, *, python: str = PYTHON, settings: str = "home = /opt/base/bin\n") -> Path:

@@ -8,6 +8,7 @@ import pytest
 
 from envmedic.model.pins import Project, ProjectIndex, ProjectSource
 from envmedic.probe.packages import project, user_pins
+from tests.probe.prefixes import NOBODY
 
 UV = """\
 [project]
@@ -156,7 +157,7 @@ def test_a_project_of_poetry(prefix: Path) -> None:
 def test_the_versions_of_a_lock_with_their_lines(prefix: Path, name: str, text: str, line: int) -> None:
     path = prefix.parent / name
     path.write_text(text, encoding="utf-8")
-    (pin,) = user_pins.observe(prefix, {"HOME": "/"})
+    (pin,) = user_pins.observe(prefix, NOBODY)
     assert (pin.requirement, pin.source, pin.kind) == (
         'numpy==2.4.6; python_version >= "3.11"', f"{path}:{line}", "lock",
     )  # fmt: skip

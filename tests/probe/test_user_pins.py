@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.probe.packages import user_pins
+from tests.probe.prefixes import NOBODY
 
 LIMIT = "torchvision==0.19.1"
 PYPROJECT = '[project]\nname = "shop"\nversion = "1"\n'
@@ -91,7 +92,7 @@ def test_a_limit_is_read_with_its_place(prefix: Path, stated: Stated) -> None:
 def test_an_override_replaces_the_requirement(prefix: Path) -> None:
     text = f'{PYPROJECT}dependencies = ["torch==2.4"]\n[tool.uv]\noverride-dependencies = ["torch>=2.5"]\n'
     (prefix.parent / "pyproject.toml").write_text(text, encoding="utf-8")
-    assert [item.requirement for item in user_pins.observe(prefix, {"HOME": "/"})] == ["torch>=2.5"]
+    assert [item.requirement for item in user_pins.observe(prefix, NOBODY)] == ["torch>=2.5"]
 
 
 @pytest.mark.parametrize(
@@ -100,4 +101,4 @@ def test_an_override_replaces_the_requirement(prefix: Path) -> None:
 def test_files_that_say_nothing(prefix: Path, text: str) -> None:
     for name in ("pyproject.toml", "uv.toml", "uv.lock", "requirements.txt"):
         (prefix.parent / name).write_text(text, encoding="utf-8")
-    assert user_pins.observe(prefix, {"HOME": "/"}) == ()
+    assert user_pins.observe(prefix, NOBODY) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
@@ -104,7 +104,7 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
         )
     if (conflicts := considered.conflicts) is not None:
         empty = planner.Proposals(proposals=(), conflicts=conflicts)
-        maker = _PlanMaker(settings, case, environment, installer, empty, limits)
+        maker = _PlanMaker(settings, case, environment, installer, empty, limits, stable=True)
         for made in _least_moves(maker, conflicts, consider):
             yield _with_reproductions(_keeping(settings, made, environment), case, environment)
         return
@@ -148,7 +148,12 @@ def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[...
             checks = tuple(item for item in made.checks if item.confirmation is None or not unseen)
             alternatives = (*made.alternatives, *later)
             yield planner.named(msgspec.structs.replace(made, checks=checks, alternatives=alternatives))
-    if not solved:
+    if solved:
+        return
+    # every other way goes before one with a pre-release
+    if maker.stable and any(isinstance(error, NoSolution) and error.early for error in errors):
+        yield from _least_moves(replace(maker, stable=False, failed={}), conflicts, consider)
+    else:
         raise none_works(errors) if errors else no_way(maker.case.facts, consider())
 
 
@@ -223,6 +228,8 @@ class _PlanMaker:
     considered: planner.Proposals
     limits: PinLimits
     failed: dict[str, str] = field(default_factory=dict)
+    stable: bool = False
+    """Whether a way that has only a pre-release in the place of a release counts as one without a solution."""
 
     @cached_property
     def conda(self) -> CondaInstaller:
@@ -274,9 +281,9 @@ class _PlanMaker:
 
     def _wheels(self, proposal: planner.Proposal, request: ResolveRequest) -> Resolution:
         environment, emit = self.environment, self.settings.stream.emit
-        platform = platform_of(self.case.facts.host)
+        here = {"platform": platform_of(self.case.facts.host), "stable": self.stable}
         try:
-            return self.installer.resolve(msgspec.structs.replace(request, platform=platform), environment, emit)
+            return self.installer.resolve(msgspec.structs.replace(request, **here), environment, emit)
         except NoSolution as error:
             error.details += together.reasons(self.case.facts, environment, request)
             # no wheels for conda's packages as they are; perhaps for other versions, which conda can then install
@@ -284,7 +291,7 @@ class _PlanMaker:
             if loosened is None:
                 raise planner.blamed(self.limits.held, error) from error
             try:
-                return self.installer.resolve(msgspec.structs.replace(loosened, platform=platform), environment, emit)
+                return self.installer.resolve(msgspec.structs.replace(loosened, **here), environment, emit)
             except NoSolution:
                 # the first reason names the packages that the user has
                 raise planner.blamed(self.limits.held, error) from None

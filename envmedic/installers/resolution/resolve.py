@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import tomlkit
+from msgspec import structs
 from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag
@@ -87,6 +88,8 @@ class ResolveQuery:
     request: ResolveRequest
     environment: Environment
     options: UvOptions
+    stable: bool = False
+    """Whether uv must not choose a pre-release."""
 
     @property
     def pinned(self) -> frozenset[str]:
@@ -135,8 +138,36 @@ def _labelled(pin: str, variant: str | None) -> str:
 
 
 def resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
-    """Return exact wheels. Raises `NetworkError`, `NoSolution` or `InstallerError`."""
+    """Return exact wheels, pre-releases last. Raises `NetworkError`, `NoSolution` or `InstallerError`."""
     require_interpreter(question.environment)
+    found = _resolve(question, session)
+    early = _early(found, question)
+    if not early:
+        return found
+    try:
+        return _resolve(replace(question, stable=True), session)
+    except NoSolution as error:
+        error.early = early
+        if question.request.stable:
+            raise
+    note = f"No release but the pre-release solves this: {', '.join(early)}"
+    return structs.replace(found, notes=(*found.notes, note))
+
+
+def _early(found: Resolution, question: ResolveQuery) -> tuple[str, ...]:
+    """The pre-releases in the place of releases, as requirements; not those that a pin names.
+
+    uv takes them where no release is in the range that it is asked for, and wherever a specifier mentions one.
+    """
+    installed: dict[str, bool] = {}
+    for item in question.environment.distributions:
+        known = version(item.version)
+        installed[item.name] = installed.get(item.name, False) or known is None or known.is_prerelease
+    chosen = (item for item in found.artifacts if installed.get(item.name) is False and item.name not in question.exact)
+    return tuple(f"{item.name}=={item.version}" for item in chosen if Version(item.version).is_prerelease)
+
+
+def _resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     kept = question.kept()
     rejected: list[Misfit] = []
     # At first uv does not know what is installed, and its answer is checked here: requirements of the user's packages
@@ -197,6 +228,7 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
             *("--only-binary=:all:", "--no-python-downloads", f"--python={python}", *_platform(question.request)),
             *_settings(question.options, folder),
+            *(("--prerelease=disallow",) if question.stable else ()),
             *(f"--excludes={left_out}", "-c", str(constraints), *question.options.arguments),
             *("-o", str(output), str(asked)),
         ]

@@ -48,6 +48,8 @@ _OWN_FILES = re.compile(r"^warning: Requirements file .* does not contain any de
 _FULL = re.compile(r"No space left on device|[Dd]isk quota exceeded")
 _NUMBER = re.compile(r" \(os error \d+\)")
 """The number that Rust adds to the words of the kernel, which say the same."""
+_UNSOLVABLE = re.compile(r"No solution found|requirements are unsatisfiable")
+"""How uv's explanation begins and ends: of a long one only the end is kept."""
 _DENIED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
 
 
@@ -68,7 +70,7 @@ def error_from(result: CommandResult, pins: tuple[str, ...], variant_index: str 
         return _denied(output, details)
     if _DAMAGED.search(output):
         return _damaged(output, details, pins)
-    if "No solution found" in output:
+    if _UNSOLVABLE.search(output):
         return _no_solution(output, details, pins)
     network = _network(output, details)
     if network is not None and variant_index is not None and host_of(variant_index) in network.summary:

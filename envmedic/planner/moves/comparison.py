@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -18,6 +18,12 @@ LIMIT = 6
 
 _LAST = 2
 """How many times as many ways are resolved where none has a solution."""
+
+_PROGRAMS = 5
+"""How many dependents the programs of the user count as, for what they alone use and what gets another major release.
+
+No metadata says whether they go with it. For a library, its dependents state the releases with which they go.
+"""
 
 
 class ResolvedMoves(msgspec.Struct, frozen=True):
@@ -109,7 +115,7 @@ def compare(conflicts: Conflicts, resolves: ResolvesMoves, *, limit: int = LIMIT
     cut = together = False
     for moves in sets:
         best = min((item.cost for item in ways), key=_rank, default=None)
-        if best is not None and (moves.count, moves.weight) > (len(best.moves), best.dependents):
+        if best is not None and (moves.count, moves.weight) > _rank(best)[:2]:
             larger = moves
             break
         tried = len(ways) + len(unsolved)
@@ -164,11 +170,17 @@ def cost(conflicts: Conflicts, changes: Sequence[Change]) -> MoveCost:
         majors=sum(old.major != new.major for old, new in known),
         downgrades=sum(new < old for old, new in known),
         new=sum(item.before is None for item in changes),
+        own_majors=sum(
+            old.major != new.major and not conflicts.required(item.name)
+            for item, (old, new) in zip(moved, pairs, strict=True)
+            if old is not None and new is not None
+        ),
     )
 
 
 def _rank(found: MoveCost) -> tuple[int, ...]:
-    return (len(found.moves), found.dependents, found.majors, found.downgrades, found.new)
+    disturbed = found.dependents + found.new + _PROGRAMS * found.own_majors
+    return (len(found.moves), disturbed, found.majors, found.downgrades)
 
 
 def _distributions(count: int) -> str:
@@ -176,14 +188,22 @@ def _distributions(count: int) -> str:
 
 
 def _told(found: MoveCost, other: MoveCost | None = None) -> str:
-    """Return a cost as a clause; beside another one of as many moves, with the first figure that differs."""
+    """Return a cost as a clause; beside another one of as many moves, with a figure that differs."""
     text = f"moves {_distributions(len(found.moves))}" + (f" ({', '.join(found.moves)})" if found.moves else "")
     if other is None or len(found.moves) != len(other.moves):
         return text
+    return text + next(_differing(found, other), "")
+
+
+def _differing(found: MoveCost, other: MoveCost) -> Iterator[str]:
+    """Yield the figures in which a cost differs from another one, as further clauses."""
+    if found.own_majors > other.own_majors:
+        yield f", {found.own_majors} to another major release, which only programs of yours use"
+    if found.new > other.new and found.dependents <= other.dependents:
+        yield f", with {_distributions(found.new)} in addition"
     if found.dependents != other.dependents:
-        return f"{text}, with which {found.dependents} installed ones are content instead of {other.dependents}"
+        yield f", with which {found.dependents} installed ones are content instead of {other.dependents}"
     if found.majors != other.majors:
-        return f"{text}, {found.majors} to another major release"
+        yield f", {found.majors} to another major release"
     if found.downgrades != other.downgrades:
-        return f"{text}, {found.downgrades} of them back"
-    return text
+        yield f", {found.downgrades} of them back"

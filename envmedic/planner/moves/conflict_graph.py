@@ -72,6 +72,10 @@ class Conflicts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         known = [name for name in moved if name in self.installed]
         return sum(len(self._content[name].difference(moved)) if name in self._content else 1 for name in known)
 
+    def required(self, name: str) -> bool:
+        """Whether another installed distribution requires this one."""
+        return name in self._content
+
     @cached_property
     def asked(self) -> dict[str, str]:
         """The specifiers of `wanted` by the names of the distributions."""

@@ -29,10 +29,13 @@ def missing_requirement(situation: Situation) -> Remedy:
     extras = asked_by_extras(situation.environment, situation.host, situation.groups)
     missing = [item for item in extras if item.found is None]
     former = of_former_standard(situation.environment, situation.groups)
+    lacking = (*found.missing, *missing)
+    # another release of what lacks something may be asked for anyway, and lack nothing
+    refused = tuple(
+        item for item in (*found.hugging_face, *found.conflicts) if item.name in {of.by.name for of in lacking}
+    )
     return moving(
-        conflicts(
-            situation.environment, (*found.missing, *missing), found.every, wanted=former, unstated=found.unstated
-        ),
+        conflicts(situation.environment, (*lacking, *refused), found.every, wanted=former, unstated=found.unstated),
         why=_ACCEPTED,
         otherwise="nothing is missing of which a release would do for all",
     )

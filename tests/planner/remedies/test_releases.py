@@ -7,6 +7,7 @@ import pytest
 
 from envmedic.errors import NoSolution
 from envmedic.model.facts import Distribution, Environment, NumpyModule
+from envmedic.planner.moves.hitting_sets import HittingSets
 from tests.planner.remedies.helpers import decided
 from tests.planner.support import dist, environment
 
@@ -19,6 +20,17 @@ def test_what_is_missing_comes_in_a_release_that_all_accept() -> None:
     apps = (dist("app", "1.0", "rich>=12", "tqdm"), dist("tool", "2.0", "rich<14"))
     assert of("missing-requirement", *apps) == ("rich<14,>=12", "tqdm")
     assert of("missing-requirement", *apps, dist("rich", "13.0"), dist("tqdm", "4.0")) == ()
+
+
+def test_another_release_of_what_lacks_something_comes_where_it_is_refused_anyway() -> None:
+    hub = dist("hub", "1.0", "httpx", "typer")
+    apps = (dist("models", "4.56", "hub<1"), dist("data", "4.1", "hub"), dist("tokens", "0.22", "hub"))
+    assert of("missing-requirement", hub, *apps) == ("httpx", "typer", "models!=4.56")
+    found = decided("missing-requirement", environment([hub, *apps])).conflicts
+    assert found is not None
+    assert ("hub<1",) in {moves.pins for moves in HittingSets(found)}
+    unrelated = (dist("hub", "1.0", "httpx"), dist("web", "1.0", "routes<2"), dist("routes", "2.1"))
+    assert of("missing-requirement", *unrelated) == ("httpx",)
 
 
 def test_wrong_versions_are_replaced_and_torchs_own_helpers_come_first() -> None:
