@@ -40,7 +40,7 @@ def test_a_link_to_a_file_that_is_not_there_ends_the_build() -> None:
 def test_the_navigation_has_the_pages_that_there_are() -> None:
     nav = site.on_config({})["nav"]
     start, do = nav[0]["Start"], nav[1]["Do"]
-    assert start == ["index.md", "tutorial.md"]
+    assert start == ["index.md", "for-researchers.md", "for-teams.md", "for-admins.md", "tutorial.md"]
     assert list(do[0]) == ["Faults by name"]
     assert do[0]["Faults by name"][0] == "faults-by-name/index.md"
     listed = [page for section in nav for pages in section.values() for page in pages if isinstance(page, str)]
