@@ -111,7 +111,7 @@ async def _seen(app: EnvmedicApp, pilot: Pilot[int]) -> dict[str, str]:
     await until(pilot, lambda: isinstance(app.screen, FindingScreen))
     await pilot.press("enter")
     await until(pilot, lambda: isinstance(app.screen, PlanScreen))
-    await until_shown(pilot, "Checks that decide")
+    await until_shown(pilot, "must pass in the copy")
     await until(pilot, lambda: not app.jobs.running)
     found["plan"] = app.export_screenshot(title="envmedic")
     await pilot.press("enter")

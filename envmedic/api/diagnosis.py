@@ -12,6 +12,7 @@ import msgspec
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.obstacles import in_diagnosis
+from envmedic.api.outlook import with_outlook
 from envmedic.api.playbooks import load_playbooks
 from envmedic.diagnosis import findings
 from envmedic.model.events import Notice
@@ -53,7 +54,7 @@ def diagnose_text(
 ) -> Diagnosis:
     """Return the diagnosis of one log (None: facts alone)."""
     if log is None:
-        return conclude(playbooks, facts, NO_TEXT, prefix, log)
+        return with_outlook(conclude(playbooks, facts, NO_TEXT, prefix, log), playbooks)
     text = read_lines(log)
     found = diagnose_output(settings, playbooks, facts, text, prefix=prefix, name=log)
     _tell_what_is_no_text(settings, text)
@@ -99,7 +100,7 @@ def diagnose_output(
         hashed = with_contents(settings, playbooks, facts, read)
         found = hashed is not facts and damaged(hashed)
         facts = hashed if found else with_crash(settings, playbooks, hashed, matches)
-    return conclude(playbooks, facts, read, prefix, name, here=here)
+    return with_outlook(conclude(playbooks, facts, read, prefix, name, here=here), playbooks)
 
 
 def damaged(facts: Facts) -> bool:

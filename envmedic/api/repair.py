@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from envmedic.api.running import diagnose_command
 from envmedic.diagnosis.findings import alternatives
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.engine.store.interruption import Cancel, never
-from envmedic.engine.store.live_records import live_records
+from envmedic.engine.store.live_records import last_seconds, live_records
 from envmedic.engine.store.protection import refuse_protected
 from envmedic.engine.transaction import transaction
 from envmedic.engine.transaction.preflight import preflight
@@ -72,15 +72,24 @@ def prepare(settings: Settings, prefix: Path, wish: RepairRequest) -> Prepared |
     Changes nothing. Raises NothingToRepair, NoSolution, HostFault, InputError and installer errors.
     """
     if wish.policy is not None:
-        return Prepared(_with_obstacles(move(settings, prefix, wish.policy, wish.way)), settings, None)
+        return Prepared(_completed(move(settings, prefix, wish.policy, wish.way)), settings, None)
     choices = find_choices(settings, prefix, wish)
-    return choices if isinstance(choices, Diagnosis) else Prepared(_with_obstacles(_first(choices)), settings, choices)
+    if isinstance(choices, Diagnosis):
+        return choices
+    return Prepared(_completed(_first(choices), choices.wanted.findings), settings, choices)
 
 
-def _with_obstacles(plan: Plan) -> Plan:
-    """Return `plan` with what is in the way of carrying it out."""
-    found = protections(Path(plan.real_prefix)) + (without_gpu(plan.host) if plan.gpu_checks else ())
-    return planner.named(msgspec.structs.replace(plan, obstacles=found)) if found else plan
+def _completed(plan: Plan, findings: Sequence[Finding] = ()) -> Plan:
+    """Return `plan` with what is in the way of carrying it out, what is left to further rounds, and how long one took."""
+    own = plan.finding.with_consequences if plan.finding is not None else ()
+    further = (item for item in findings if plan.extendable and item.confirmed and item.fault != plan.fault)
+    completed = msgspec.structs.replace(
+        plan,
+        obstacles=protections(Path(plan.real_prefix)) + (without_gpu(plan.host) if plan.gpu_checks else ()),
+        further=tuple(dict.fromkeys(item.summary for item in further if item not in own)),
+        took_before_s=last_seconds(Path(plan.real_prefix)),
+    )
+    return planner.named(completed) if completed != plan else plan
 
 
 def plan(settings: Settings, prefix: Path, wish: RepairRequest) -> Plan | Diagnosis:

@@ -7,6 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +21,7 @@ from envmedic.render.documents.errors import error_lines
 from envmedic.render.encodings import WORDS
 from envmedic.render.events import Narrator
 from envmedic.render.streams import discard, write
-from envmedic.render.style import Style, plain, wants_colour
+from envmedic.render.style import Style, columns, plain, wants_colour
 from envmedic.render.text import Line, line
 
 # DEL and C1 controls, and the marks that reverse the direction of text; JSON itself escapes C0 only.
@@ -33,8 +34,11 @@ class CommandOutput:
     def __init__(self, *, json: bool, quiet: bool, verbose: int, colour: str, events: str | None) -> None:
         self.json = json
         self.quiet = quiet
-        self._out_style = Style(colour=not json and wants_colour(sys.stdout, colour))
-        self._err_style = Style(colour=wants_colour(sys.stderr, colour))
+        self.verbose = verbose > 0
+        self._out_style = Style(
+            colour=not json and wants_colour(sys.stdout, colour), width=partial(columns, sys.stdout)
+        )
+        self._err_style = Style(colour=wants_colour(sys.stderr, colour), width=partial(columns, sys.stderr))
         self.narrator = Narrator(sys.stderr, self._err_style, -1 if quiet else verbose)
         _tolerate_any_text(sys.stdout)
         self.interrupted: str | None = None

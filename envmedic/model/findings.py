@@ -129,6 +129,31 @@ class Obstacle(Model, frozen=True, kw_only=True):
     """What to do about it."""
 
 
+class VersionMove(Model, frozen=True, kw_only=True):
+    """A distribution that a repair would change."""
+
+    name: str
+    before: str | None = None
+    """Installed version, null where there is none."""
+    after: str | None = None
+    """Version or limits afterwards, null where it goes."""
+
+
+class RepairOutlook(Model, frozen=True, kw_only=True):
+    """What the repair of the best finding would change, told without asking an index. A plan has the exact files."""
+
+    title: str
+    """The way, in words."""
+    moves: tuple[VersionMove, ...] = ()
+    """What changes, as far as it is known already."""
+    more: int = 0
+    """Number of further distributions that change."""
+    torch: str | None = None
+    """The installed torch, where it stays; null where it changes or is absent."""
+    replaced_bytes: int = 0
+    """Recorded size of what is replaced: what takes its place is of about that size."""
+
+
 class Diagnosis(Model, frozen=True, kw_only=True):
     """The document of ``envmedic diagnose --json``. Findings are ordered, best first."""
 
@@ -155,6 +180,8 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     """What was not looked at, so that nothing is known of it."""
     obstacles: tuple[Obstacle, ...] = ()
     """What would keep ``apply`` from beginning, or from proving a repair here."""
+    repair: RepairOutlook | None = None
+    """What the repair of the best finding would change; null without one, or where only a plan can tell."""
     differs: tuple[str, ...] = ()
     """Where environment, lock and manifest of the project disagree, with package, file and line of each."""
     log: str | None = None

@@ -400,6 +400,10 @@ class Plan(Model, frozen=True, kw_only=True):
     """What would keep ``apply`` from beginning, or from proving a repair here."""
     unanswered: tuple[str, ...] = ()
     """The fault that the text reports, in one line, where this plan is about another and no fact would show its end."""
+    further: tuple[str, ...] = ()
+    """Confirmed faults beside it, each in one line, which further rounds of the repair take on."""
+    took_before_s: float | None = None
+    """How long the last repair of this environment took; null where there was none."""
     # A named playbook or a plan file is a decision of the user: a further round would go beyond it.
     extendable: bool = False
     """Whether the repair loop may extend it (never with ``--playbook`` or a plan file)."""

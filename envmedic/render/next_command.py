@@ -18,7 +18,9 @@ _DEFAULTS = {"installer": DEFAULT}
 
 def apply_command(plan: Plan, args: argparse.Namespace) -> str:
     """The command that carries out `plan`: the same request on the same environment, or the plan file."""
-    options = vars(args)
+    # without a GPU the command would be refused at its start: what it has to accept is in it
+    unproven = any(item.kind == "unproven" for item in plan.obstacles)
+    options = {**vars(args), **({"no_gpu": True} if unproven else {})}
     # the plan file has the wish, the sources and the environment; only the way to run it is still open
     if options.get("output"):
         words = ["envmedic", "apply", options["output"], *_how(options, ("no_gpu", "offline"), ("timeout",))]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from envmedic.render.text import Line, Tone, bare
+from envmedic.render.wrapping import wrapped
 
-_CODES: dict[Tone, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "accent": "36"}
+_CODES: dict[Tone, str] = {
+    "good": "32", "bad": "1;31", "warn": "33", "dim": "2", "bold": "1", "accent": "36", "match": "1;31", "command": "1;36",
+}  # fmt: skip
+_WIDEST = 100
+"""Columns of the longest line: longer ones are hard to read."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _UNIT_STEP = 1000
 _MINUTE_S = 60
@@ -28,11 +34,18 @@ def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
     return os.environ.get("TERM", "") not in {"", "dumb", "unknown"} and stream.isatty()
 
 
+def columns(stream: TextIO) -> int | None:
+    """The width at which lines are broken on `stream`; None where it is no terminal, so that files have whole lines."""
+    return min(shutil.get_terminal_size().columns, _WIDEST) if stream.isatty() else None
+
+
 class Style:
     """Printed form of lines, with or without escapes for their tones. No meaning depends on colour alone."""
 
-    def __init__(self, *, colour: bool) -> None:
+    def __init__(self, *, colour: bool, width: Callable[[], int | None] = lambda: None) -> None:
+        """`width` is asked each time, since terminals are resized."""
         self._colour = colour
+        self._width = width
 
     def printed(self, line: Line) -> str:
         """`line` as it is printed; no other escapes than those of its tones are in it."""
@@ -43,8 +56,10 @@ class Style:
         return "".join(f"\x1b[{code}m{text}\x1b[0m" if code else text for text, code in pieces)
 
     def text(self, lines: Iterable[Line]) -> list[str]:
-        """Each of `lines` as it is printed."""
-        return [self.printed(line) for line in lines]
+        """`lines` as they are printed, broken at the width that there is."""
+        width = self._width()
+        rows = lines if width is None else (row for line in lines for row in wrapped(line, width))
+        return list(map(self.printed, rows))
 
 
 def size(count: int | None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match"]
+Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match", "command"]
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _TAB: Final = 4
 _PICTURES: Final = 0x2400
@@ -26,6 +26,7 @@ class TextPart(NamedTuple):
 
 
 Line = tuple[TextPart, ...]
+"""Pieces of text with tones. A ``command`` ends its line: it is a command line that runs as it is pasted."""
 Cell = str | TextPart
 """A piece of a line or of a table: foreign text, or a part."""
 

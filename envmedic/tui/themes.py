@@ -105,4 +105,5 @@ def tone_styles(theme: str) -> dict[str, Style]:
     """Styles of tones in that theme, an unknown one being the dark one."""
     colours = TONES.get(theme, TONES[DARK])
     styles = {tone: Style(color=colour, bold=tone in {"bad", "accent"} or None) for tone, colour in colours.items()}
-    return {**styles, "plain": Style(), "bold": Style(bold=True), "match": Style(reverse=True, bold=True)}
+    marks = {"bold": Style(bold=True), "match": Style(reverse=True, bold=True), "command": styles["accent"]}
+    return {**styles, **marks, "plain": Style()}

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from envmedic.errors import CHANGED, RECOVERABLE, ChecksFailed, EnvmedicError, NoSolution
-from envmedic.model.checks import Outcome, Verification
+from envmedic.model.checks import Check, Outcome, Verification
 from envmedic.model.events import (
     CheckFinished,
     Event,
@@ -23,8 +23,8 @@ from envmedic.model.events import (
     StageStarted,
     StepStarted,
 )
-from envmedic.model.facts import Environment, Facts, Gpu, Host, Interpreter, TorchBuild
-from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding
+from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Interpreter, Origin, TorchBuild
+from envmedic.model.findings import Alternative, Diagnosis, Evidence, Finding, RepairOutlook, VersionMove
 from envmedic.model.plan import Change, Plan, PlanAlternative, Purge
 from envmedic.model.record import (
     Difference,
@@ -87,6 +87,7 @@ FINDING = Finding(
     confirmed=True,
     summary="it does not fit",
     fix_kind="reinstall-matching-wheel",
+    groups={"what": "kernel"},
     evidence=(
         Evidence(kind="text", where="log:7", what="no \x1b[2Jkernel"),
         Evidence(kind="fact", where="torch.version", what="version of the installed torch: 2.5.1"),
@@ -148,18 +149,46 @@ def test_an_error_tells_nothing_twice() -> None:
     assert PLAIN.text(error_lines(tool))[1:-1] == ["  | error: failed", "  cause: it is gone"]
 
 
-def test_a_diagnosis_names_each_fact_once_and_the_next_command() -> None:
-    diagnosis = Diagnosis(prefix="/my env", facts=None, verdict="env", findings=(FINDING,))
+def test_a_diagnosis_is_a_sentence_with_its_proof_and_the_next_command() -> None:
+    diagnosis = Diagnosis(prefix="/my env", facts=None, verdict="env", findings=(FINDING,), log="/tmp/error.log")
     lines = PLAIN.text(diagnosis_lines(diagnosis))
-    assert lines[0] == "Verdict  env: a fault of this environment"
-    assert "   + version of the installed torch: 2.5.1" in lines
-    assert "   + log:7  no ␛[2Jkernel" in lines
-    assert "   or: Change torch. More depends on it." in lines
+    assert lines[0] == "✗ it does not fit"
+    assert "  + version of the installed torch: 2.5.1" in lines
+    quoted = lines.index("    error.log:7  no ␛[2Jkernel")
+    assert lines[quoted + 1] == " " * (len("    error.log:7  no ␛[2J")) + "^^^^^^"
+    assert "torchvision-ops · certain: the text and 1 fact agree; 1 other way to repair it with -v" in lines
     assert lines[-1] == "Next: envmedic plan --playbook nms-cuda -p '/my env'"
+    assert "  - Change torch. More depends on it." in PLAIN.text(diagnosis_lines(diagnosis, detail=True))
     unknown = Diagnosis(prefix=None, facts=None, verdict="unknown", reason="the text is empty")
     assert PLAIN.text(diagnosis_lines(unknown)) == [
-        "Verdict  unknown: no playbook of envmedic explains this", "  the text is empty",
+        "? Not recognised by any playbook", "  the text is empty",
     ]  # fmt: skip
+
+
+def test_the_verdict_names_the_two_versions_that_disagree_and_the_repair() -> None:
+    environment = Environment(
+        prefix="/env", real_prefix="/env", kind="venv", interpreter=Interpreter(path="/env/bin/python", starts=True),
+        distributions=(
+            Distribution(name="torch", version="2.5.1", owner="uv", metadata_path="t", site="lib", origin=Origin(kind="index")),
+            Distribution(name="torchvision", version="0.18.1", owner="uv", metadata_path="v", site="lib", origin=Origin(kind="index"), requires=("torch==2.3.1",)),
+        ),
+    )  # fmt: skip
+    about = msgspec.structs.replace(FINDING, summary="torchvision's library did not load")
+    found = Diagnosis(
+        prefix="/env", facts=Facts(host=Host(), environment=environment), verdict="env", findings=(about,),
+        repair=RepairOutlook(
+            title="torchvision 0.20.1", torch="2.5.1", replaced_bytes=7_000_000,
+            moves=(VersionMove(name="torchvision", before="0.18.1", after="0.20.1"),),
+        ),
+    )  # fmt: skip
+    lines = PLAIN.text(diagnosis_lines(found))
+    assert lines[0] == "✗ torchvision 0.18.1 does not work with torch 2.5.1"
+    assert any(row.endswith("needs torch 2.3.1  ← wrong one") for row in lines)
+    repair = "torchvision 0.18.1 → 0.20.1; torch stays 2.5.1; replaces 7.0 MB of files; in a copy, and undo goes back"
+    assert f"  Repair  {repair}" in lines
+    # another fault in the same environment is not about that pair
+    other = msgspec.structs.replace(found, findings=(msgspec.structs.replace(FINDING, summary="numpy is too new"),))
+    assert PLAIN.text(diagnosis_lines(other))[0] == "✗ numpy is too new"
 
 
 def test_a_diagnosis_offers_no_repair_of_a_python_that_does_not_start() -> None:
@@ -175,23 +204,50 @@ def test_a_plan_shows_the_best_few_other_ways() -> None:
     ways = [PlanAlternative(title=f"set {n}", why_not="it replaces torch too") for n in range(9)]
     refused = [PlanAlternative(title=f"no {n}", why_not="a rule", feasible=False) for n in range(9)]
     lines = PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, alternatives=(*refused, *ways))))
-    start = lines.index("Considered and not chosen")
+    start = lines.index("Other ways  --way TITLE takes one")
     assert lines[start + 1 : start + 1 + SHOWN_ALTERNATIVES] == [
-        f"  set {n}: it replaces torch too" for n in range(SHOWN_ALTERNATIVES)
+        f"  - set {n}: it replaces torch too" for n in range(SHOWN_ALTERNATIVES)
     ]
     assert lines[-1] == f"  and {18 - 2 * SHOWN_ALTERNATIVES} more, which --json lists"
-    assert "Considered and not chosen" not in PLAIN.text(plan_lines(PLAN))
+    assert not any(row.startswith("Other ways") for row in PLAIN.text(plan_lines(PLAN)))
 
 
 def test_a_plan_says_what_changes_and_what_stays() -> None:
     lines = PLAIN.text(plan_lines(PLAN))
-    assert "  CHANGE  torchvision  0.18.1 -> 0.20.1  pip  7.0 MB" in lines
-    assert "Stays  torch 2.5.1, 2 other distributions" in lines
+    assert "  torchvision  0.18.1  →  0.20.1  pip  7.0 MB" in lines
+    assert "  Unchanged: torch 2.5.1, 2 other packages" in lines
     same = Change(kind="change", name="torchvision", before="0.20.1", after="0.20.1", owner="pip")
     again = PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, changes=(same,))))
-    assert "  REINSTALL  torchvision  0.20.1  pip  size unknown" in again
+    assert "  torchvision  0.20.1  →  0.20.1 again  pip  size unknown" in again
     linked = PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, prefix="/link")))
-    assert linked[0] == "Environment  /link -> /env"
+    assert linked[1] == "  in /link -> /env"
+
+
+def test_a_plan_says_what_it_costs_what_proves_it_and_what_it_cannot_prove() -> None:
+    checks = (
+        Check(name="import", role="playbook"), Check(name="torchvision-nms", role="playbook", gpu=True),
+        Check(name="conv", role="informative", gpu=True),
+    )  # fmt: skip
+    plan = msgspec.structs.replace(
+        PLAN, checks=checks, download_bytes=1_900_000_000, disk_bytes=7_500_000_000, took_before_s=62.0,
+        commands=(("uv", "pip", "install", "x"),), further=("numpy is too new",), unanswered=("it crashes",),
+    )  # fmt: skip
+    told = "\n".join(PLAIN.text(plan_lines(plan)))
+    assert "Download 1.9 GB (about 3 min 10 s at 10.0 MB/s); up to 7.5 GB more on disk while undo is possible." in told
+    assert "The last repair here took 1 min 02 s." in told
+    assert (
+        "Checks  2 must pass in the copy before it takes the environment's place: import, torchvision-nms (GPU). 1 more"
+        in told
+    )
+    assert "2 of the checks need a GPU, and none is visible here: nothing would be proven on one." in told
+    assert "Not proven by it: it crashes; no fact would show its end" in told
+    assert "Then    Further rounds in the same copy" in told
+    assert "\n        numpy is too new" in told
+    assert "uv pip install" not in told
+    assert "-v shows the commands" in told
+    assert "    $ uv pip install x" in PLAIN.text(plan_lines(plan, detail=True))
+    gpu = msgspec.structs.replace(plan, host=Host(gpus=(Gpu(index=0, name="H100", visible=True),)))
+    assert "nothing would be proven" not in "\n".join(PLAIN.text(plan_lines(gpu)))
 
 
 def test_conda_packages_and_wheels_stand_in_one_table() -> None:
@@ -210,13 +266,13 @@ def test_conda_packages_and_wheels_stand_in_one_table() -> None:
         Change(kind="install", name="triton", after="3.5.0"),
     )  # fmt: skip
     told = [line.split() for line in PLAIN.text(plan_lines(msgspec.structs.replace(PLAN, changes=changes)))]
-    assert ["REMOVE", "pytorch-cuda", "12.1", "h7_5", "conda", "(pytorch)", "size", "unknown"] in told
-    builds = ["py3.11_cpu_0", "->", "py3.11_cuda12.1_cudnn8.9.2_0"]
-    assert ["CHANGE", "pytorch", "2.3.1", *builds, "conda", "(pytorch)", "size", "unknown"] in told
-    assert ["REINSTALL", "mkl", "2024.0", "h1_0", "conda", "size", "unknown"] in told
-    moved = ["conda", "(torchvision)", "->", "wheel"]
-    assert ["CHANGE", "torchvision", "0.18.1", "->", "0.24.1", *moved, "size", "unknown"] in told
-    assert ["INSTALL", "triton", "3.5.0", "size", "unknown"] in told
+    assert ["pytorch-cuda", "12.1", "→", "removed", "h7_5", "conda", "(pytorch)", "size", "unknown"] in told
+    builds = ["py3.11_cpu_0", "→", "py3.11_cuda12.1_cudnn8.9.2_0"]
+    assert ["pytorch", "2.3.1", "→", "2.3.1", *builds, "conda", "(pytorch)", "size", "unknown"] in told
+    assert ["mkl", "2024.0", "→", "2024.0", "again", "h1_0", "conda", "size", "unknown"] in told
+    moved = ["conda", "(torchvision)", "→", "wheel"]
+    assert ["torchvision", "0.18.1", "→", "0.24.1", *moved, "size", "unknown"] in told
+    assert ["triton", "none", "→", "3.5.0", "size", "unknown"] in told
 
 
 @pytest.mark.parametrize(

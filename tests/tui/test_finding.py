@@ -36,7 +36,7 @@ def test_a_finding_tells_what_says_so(active: Case, error_text: str, size: tuple
         await until(pilot, lambda: "Traceback" in page.text or "impl_abstract" in page.text, "the lines around")
         text = page.text
         assert "> 17  RuntimeError: operator torchvision::nms does not exist" in text
-        assert "certain: facts confirm it" in text
+        assert "certain: the text and 3 facts agree" in text
         assert "\nFacts\n" in text
         assert "How it is proven" in text
         assert "In the text" in shown(opened)
@@ -60,10 +60,14 @@ def test_the_plan_is_shown_and_nothing_is_changed(active: Case, error_text: str)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(opened.screen, PlanScreen))
         page = opened.screen.query_one(LineView)
-        await until(pilot, lambda: "Checks that decide" in page.text, "the plan")
+        await until(pilot, lambda: "must pass in the copy" in page.text, "the plan")
         assert page.text.startswith("Nothing has been changed yet.")
         assert "torchvision" in page.text
-        assert "Steps, in a clone of the environment" in page.text
+        assert "Steps, in a copy of the environment  d shows the commands" in page.text
+        assert "0.18.1  →  0.20.1" in page.text
+        assert "$ " not in page.text
+        await pilot.press("d")
+        assert "$ " in page.text
         line = opened.screen.query_one(CommandLine).line
         assert line.startswith("envmedic apply --log ")
         await pilot.press("y")

@@ -38,7 +38,9 @@ def diagnose(args: argparse.Namespace, output: CommandOutput) -> int:
         found = diagnosis.diagnose(settings, prefix, args.logs)
     document: Diagnosis | Diagnoses = found[0] if len(found) == 1 else Diagnoses(diagnoses=found)
     lines = [
-        row for item in found for row in [*_log_title(item, len(found)), *diagnosis_lines(item, _plan(args, item))]
+        row
+        for item in found
+        for row in [*_log_title(item, len(found)), *diagnosis_lines(item, _plan(args, item), detail=output.verbose)]
     ]
     output.document(document, lines)
     # of several texts, the one with the highest exit code decides

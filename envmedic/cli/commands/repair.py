@@ -40,7 +40,7 @@ from envmedic.render.documents.plan import plan_lines
 from envmedic.render.documents.record import left_lines
 from envmedic.render.next_command import apply_command
 from envmedic.render.style import duration
-from envmedic.render.text import line
+from envmedic.render.text import TextPart, line, part
 
 NOTHING_TO_DO = "Nothing to repair. If a program fails all the same, give its error text with --log FILE"
 
@@ -93,8 +93,14 @@ def plan(args: argparse.Namespace, output: CommandOutput) -> int:
 
 def _print_plan(made: Plan, command: str, output: CommandOutput) -> int:
     where = "" if made.host.source == "observed" else " on the host that it is for"
-    how = [line(""), line(f"Nothing has been changed. To carry it out{where}:"), line(f"  {command}")]
-    output.document(made, [*plan_lines(made), *how])
+    if any(item.kind == "unproven" for item in made.obstacles):
+        where += ", with no proof on a GPU"
+    how = [
+        line(""),
+        line(f"Nothing has been changed. To carry it out{where}:", "bold"),
+        (TextPart("  "), part(command, "command")),
+    ]
+    output.document(made, [*plan_lines(made, detail=output.verbose), *how])
     return int(ExitCode.OK)
 
 
@@ -158,7 +164,8 @@ def _dry_run(args: argparse.Namespace, output: CommandOutput) -> int:
     if not args.plan:
         return plan(args, output)
     made = _read_plan(args, settings_of(args, output), output)
-    return _print_plan(made, shlex.join(["envmedic", "apply", args.plan]), output)
+    args.output = args.plan  # the plan is in a file already
+    return _print_plan(made, apply_command(made, args), output)
 
 
 def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutput) -> Plan:
@@ -183,7 +190,7 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
 
 
 def _confirm_plan(made: Plan, *, output: CommandOutput, yes: bool) -> bool:
-    output.narrate_lines([*plan_lines(made, alternatives=not yes), line("")])
+    output.narrate_lines([*plan_lines(made, alternatives=not yes, detail=output.verbose), line("")])
     program = ", run your program there," if any(check.name == "command" for check in made.checks) else ""
     return yes or ask(f"Repair the environment in a clone{program} and swap it in when the checks pass?")
 
@@ -198,7 +205,7 @@ def _require_first_run(prefix: Path, args: argparse.Namespace, output: CommandOu
     limit = f"until it ends, at most {duration(args.timeout)} (--timeout)" if args.timeout else "until it ends"
     output.narrate_lines([
         line(f"If the facts do not explain how it fails, this runs once before there is a plan, {limit}:"),
-        line(f"  {shlex.join(args.user_command)}"),
+        (TextPart("  "), part(shlex.join(args.user_command), "command")),
         line(f"  in {Path.cwd()}, in {prefix} as it is; whatever it writes stays written"),
     ])  # fmt: skip
     if not ask("Run it if need be?"):

@@ -8,6 +8,7 @@ from envmedic.engine.store import journal as journals
 from envmedic.engine.store import marker
 from envmedic.engine.store.context import load_record
 from envmedic.engine.store.layout import Store
+from envmedic.errors import RecoveryNeeded
 from envmedic.model.record import Record
 
 
@@ -29,3 +30,18 @@ def live_records(prefix: Path) -> tuple[Record, ...]:
             found.append(load_record(directory, journal))
         transaction = journal.parent
     return tuple(found)
+
+
+def last_seconds(prefix: Path) -> float | None:
+    """How long the newest successful repair of the environment at `prefix` took; None without one."""
+    store = Store.of(prefix)
+    if store.closed:
+        return None
+    for directory in reversed(store.transactions()):
+        try:
+            record = load_record(directory, journals.read(directory))
+        except RecoveryNeeded:  # its own command reports that; how long something took is no reason to
+            continue
+        if record.plan.purpose == "repair" and record.outcome in {"repaired", "partial"}:
+            return sum(record.seconds.values())
+    return None

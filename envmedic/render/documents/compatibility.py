@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 
 from envmedic.model.answers.compatibility import Compatibility, Verdict, WheelsTogether
-from envmedic.render.documents.plan import change_rows
-from envmedic.render.text import Line, Tone, joined, line, part, section, table
+from envmedic.render.documents.changes import change_lines
+from envmedic.render.text import Line, Tone, joined, line, part, section
 
 _WORDS: dict[Verdict, tuple[str, Tone]] = {
     "works": ("yes", "good"),
@@ -22,7 +22,7 @@ def compatibility_lines(found: Compatibility) -> list[Line]:
     """The answer first, then what would change or break, the reasons, and the command to carry it out."""
     lines = [
         joined(part(*_WORDS[found.verdict]), f"  {', '.join(found.requirements)}: {found.summary}"),
-        *section("It would change", table(change_rows(found.changes))),
+        *section("It would change", change_lines(found.changes)),
         *section("It would break", [line(f"  - {text}") for text in found.breaks]),
         *section("Why", [line(f"  {_SIGNS[item.speaks]} {item.text}") for item in found.considerations]),
     ]

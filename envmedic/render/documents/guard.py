@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from envmedic.model.answers.guard import Guard, GuardVerdict
-from envmedic.render.documents.plan import change_rows
-from envmedic.render.text import Line, Tone, joined, line, part, section, table
+from envmedic.render.documents.changes import change_lines
+from envmedic.render.text import Line, Tone, joined, line, part, section
 
 _WORDS: dict[GuardVerdict, tuple[str, Tone]] = {
     "harmless": ("no harm", "good"),
@@ -21,7 +21,7 @@ def guard_lines(found: Guard) -> list[Line]:
     """The answer first, then what would change, and everything that speaks against it."""
     return [
         joined(part(*_WORDS[found.verdict]), f"  {shlex.join(found.command)}: {found.summary}"),
-        *section("It would change", table(change_rows(found.changes))),
+        *section("It would change", change_lines(found.changes)),
         *section("Against it", [line(f"  - {item.text} ({item.source})") for item in found.harms]),
         *(line(f"note: {text}") for text in found.notes),
         line(""),

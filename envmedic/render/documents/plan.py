@@ -8,34 +8,43 @@ from collections.abc import Iterable, Mapping
 from envmedic.model.checks import Check
 from envmedic.model.content import EnvironmentClass
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
-from envmedic.model.plan import Change, Plan
+from envmedic.model.plan import Plan
+from envmedic.render.documents.changes import change_lines, move_text
 from envmedic.render.documents.diagnosis import obstacle_lines
 from envmedic.render.style import duration, size
-from envmedic.render.text import Line, Tone, joined, line, part, shortened, table
+from envmedic.render.text import Line, TextPart, Tone, joined, line, part, shortened
 
 SHOWN_ALTERNATIVES = 3
 _FAMILY = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
-_VERBS = {"remove": "REMOVE", "install": "INSTALL", "change": "CHANGE"}
+_CHANGES_SHOWN = 16
+"""Rows of the table; a torch brings a dozen libraries along."""
+_PACE = 10_000_000
+"""Bytes in a second, for how long a download may take: no network is known before it is used."""
+_WORTH_SAYING_S = 5
 
 
-def plan_lines(plan: Plan, *, alternatives: bool = True) -> list[Line]:
-    """Everything that will run, the distributions that stay, and the alternatives where the user can still choose."""
+def plan_lines(
+    plan: Plan, *, alternatives: bool = True, detail: bool = False, unfolds: str = "-v shows the commands"
+) -> list[Line]:
+    """What changes and what it costs, what proves it and what cannot be proven here, the steps; `detail` has commands.
+
+    `unfolds` tells how to see them.
+    """
     return [
         *_head(plan),
         line(""),
-        *_changes(plan),
-        line(""),
-        line("Steps, in a clone of the environment", "bold"),
-        *(line(f"  {number}. {step.describe()}") for number, step in enumerate(plan.steps, start=1)),
-        *(joined("     ", part(f"$ {shlex.join(argv)}", "dim")) for argv in plan.commands),
-        *_checks(plan),
-        *_keeps(plan),
+        *_changes(plan, detail=detail),
+        *_checks(plan, detail=detail),
+        *_further(plan),
+        *_steps(plan, "" if detail else unfolds),
         *(_class(plan.for_class) if plan.for_class is not None else ()),
         *(_alternatives(plan) if alternatives else ()),
+        *([line("")] if plan.notes else []),
         *(line(f"Note: {note}") for note in plan.notes),
         *pin_lines(plan.lifted),
         *(sync_lines(plan.next_sync) if plan.next_sync is not None else ()),
         *(edit_lines(plan.project_edit) if plan.project_edit is not None else ()),
+        *([line("")] if plan.obstacles else []),
         *obstacle_lines(plan.obstacles),
     ]
 
@@ -101,78 +110,92 @@ def diff_lines(diff: str) -> list[Line]:
 
 def _head(plan: Plan) -> list[Line]:
     moved = f" -> {plan.real_prefix}" if plan.real_prefix != plan.prefix else ""
-    lines = [joined(part("Environment", "bold"), f"  {plan.prefix}{moved}")]
     if plan.finding is not None:
-        lines.append(joined(part("Fault", "bold"), f"        {plan.finding.fault}: {plan.finding.summary}"))
+        what, playbook = plan.finding.summary, f"  {plan.fault}, playbook {plan.playbook}" if plan.playbook else ""
     else:  # nothing is at fault: the torch family before and after
-        moves = ", ".join(f"{item.name} {_versions(item)}" for item in plan.changes if item.name in _FAMILY)
-        lines.append(joined(part("Moves", "bold"), f"        {moves or 'what belongs to torch'}"))
-    if plan.playbook:
-        lines.append(joined(part("Playbook", "bold"), f"     {plan.playbook}"))
+        moves = ", ".join(move_text(item) for item in plan.changes if item.name in _FAMILY)
+        what, playbook = f"Move {moves or 'what belongs to torch'}", ""
+    return [
+        line(what, "bold"),
+        *([line(playbook, "dim")] if playbook else []),
+        joined(part("  in ", "dim"), f"{plan.prefix}{moved}"),
+    ]
+
+
+def _changes(plan: Plan, *, detail: bool) -> list[Line]:
+    if not plan.changes:
+        return [line("No package changes.")]
+    shown = plan.changes if detail else plan.changes[:_CHANGES_SHOWN]
+    more = len(plan.changes) - len(shown)
+    return [
+        *change_lines(shown),
+        *([line(f"  and {more} more, which -v lists", "dim")] if more else []),
+        *([line(f"  chosen because it {plan.choice.why}", "dim")] if plan.choice is not None else []),
+        line(""),
+        *_unchanged(plan),
+        joined("  ", cost_text(plan)),
+    ]
+
+
+def cost_text(plan: Plan) -> str:
+    """What the repair takes: download, disk while undo is possible, and time as far as it is known."""
+    seconds = plan.download_bytes / _PACE
+    pace = f" (about {duration(seconds)} at {size(_PACE)}/s)" if seconds >= _WORTH_SAYING_S else ""
+    download = f"Download {size(plan.download_bytes)}{pace}" if plan.download_bytes else "Nothing to download"
+    before = f" The last repair here took {duration(plan.took_before_s)}." if plan.took_before_s is not None else ""
+    return f"{download}; up to {size(plan.disk_bytes)} more on disk while undo is possible.{before}"
+
+
+def _unchanged(plan: Plan) -> list[Line]:
+    if not plan.stays_count:
+        return []
+    # the plan names a few of the distributions that stay, and counts all
+    others = plan.stays_count - len(plan.stays)
+    more = [f"{others} other package{'s' * (others != 1)}"] if others > 0 else []
+    return [line(f"  Unchanged: {', '.join([*plan.stays, *more])}")]
+
+
+def _checks(plan: Plan, *, detail: bool) -> list[Line]:
+    """One sentence on what proves the repair, and one on what cannot be proven here."""
+    deciding = sorted({check.name + (" (GPU)" if check.gpu else "") for check in plan.checks if check.required})
+    watched = sorted({check.name + (" (GPU)" if check.gpu else "") for check in plan.checks if not check.required})
+    names = f": {', '.join(deciding)}" if deciding else ""
+    told = f"{len(deciding)} must pass in the copy before it takes the environment's place{names}."
+    if watched:
+        told += f" {len(watched)} more are watched: only a worse result than before stops the swap."
+    lines = [line(""), joined(part("Checks", "bold"), f"  {told}")]
+    if detail and watched:
+        lines.append(line(f"  watched: {', '.join(watched)}"))
+    return [*lines, *_unproven(plan), *(row for check in plan.checks for row in program_lines(check))]
+
+
+def _unproven(plan: Plan) -> list[Line]:
+    """What no check of the plan shows on the host that it is for."""
+    lines = [line(f"        Not proven by it: {text}; no fact would show its end", "warn") for text in plan.unanswered]
+    gpu = {check.name for check in plan.checks if check.gpu}
+    if gpu and not any(item.visible for item in plan.host.gpus):
+        told = f"{len(gpu)} of the checks need a GPU, and none is visible here: nothing would be proven on one."
+        lines.append(line(f"        {told}", "warn"))
     return lines
 
 
-def _changes(plan: Plan) -> list[Line]:
-    if not plan.changes:
-        return [line("No distribution changes.")]
-    return [
-        line("Changes", "bold"),
-        *table(change_rows(plan.changes)),
-        *([line(f"  chosen because it {plan.choice.why}")] if plan.choice is not None else ()),
-        line(f"  download {size(plan.download_bytes)}, extra disk at most {size(plan.disk_bytes)}"),
-    ]
+def _further(plan: Plan) -> list[Line]:
+    """Faults that are left to further rounds."""
+    if not plan.further:
+        return []
+    head = "Further rounds in the same copy repair what is confirmed besides, each asked about first:"
+    return [line(""), joined(part("Then", "bold"), f"    {head}"), *(line(f"        {text}") for text in plan.further)]
 
 
-def change_rows(changes: Iterable[Change]) -> list[tuple[str, ...]]:
-    """A row for each change: what happens, name, versions, builds where conda has a part, owner, size."""
-    listed = list(changes)
-    # wheels have no build strings: without conda packages the column would be empty
-    builds = any(item.by == "conda" for item in listed)
-    return [
-        (_verb(item), item.name, _versions(item), *((_builds(item),) if builds else ()), _owner(item), _size(item))
-        for item in listed
-    ]
-
-
-def _verb(change: Change) -> str:
-    # the same version again: its files were changed or removed
-    same = change.before == change.after and change.before_build == change.after_build
-    return "REINSTALL" if same else _VERBS[change.kind]
-
-
-def _builds(change: Change) -> str:
-    """The build strings of a conda package."""
-    if change.kind == "change" and change.before_build != change.after_build:
-        return f"{change.before_build} -> {change.after_build}"
-    return change.after_build or change.before_build
-
-
-def _owner(change: Change) -> str:
-    """The owner, with the channel of a conda package; both owners where ownership changes."""
-    if change.by == "conda":
-        channel = change.channel.rstrip("/").rpartition("/")[2]
-        return f"conda ({channel})" if channel else "conda"
-    return f"conda ({change.package}) -> wheel" if change.package else change.owner
-
-
-def _size(change: Change) -> str:
-    return "size unknown" if change.size_bytes is None else size(change.size_bytes)
-
-
-def _versions(change: Change) -> str:
-    if change.kind == "change" and change.before != change.after:
-        return f"{change.before} -> {change.after}"
-    return change.before or change.after or ""
-
-
-def _checks(plan: Plan) -> list[Line]:
-    required, informative = (
-        sorted({check.name + (" (GPU)" if check.gpu else "") for check in plan.checks if check.required is deciding})
-        for deciding in (True, False)
-    )
-    lines = [line(""), line("Checks that decide", "bold"), line(f"  required: {', '.join(required) or 'none'}")]
-    lines += [line(f"  informative: {', '.join(informative)}")] if informative else []
-    return [*lines, *(row for check in plan.checks for row in program_lines(check))]
+def _steps(plan: Plan, unfolds: str) -> list[Line]:
+    fold = f"  {unfolds}" if unfolds and plan.commands else ""
+    lines = [line(""), joined(part("Steps, in a copy of the environment", "bold"), part(fold, "dim"))]
+    lines += [line(f"  {number}. {step.describe()}") for number, step in enumerate(plan.steps, start=1)]
+    if plan.commands and not unfolds:
+        # no commands to paste: outside of envmedic they would change the environment itself
+        lines.append(line("  by these commands, which find the copy at the environment's path:"))
+        lines += [line(f"    $ {shlex.join(argv)}", "dim") for argv in plan.commands]
+    return lines
 
 
 def program_lines(check: Check) -> list[Line]:
@@ -205,22 +228,16 @@ def _command_lines(check: Check) -> list[Line]:
     ]
 
 
-def _keeps(plan: Plan) -> list[Line]:
-    if not plan.stays_count:
-        return []
-    # the plan names a few of the distributions that stay, and counts all
-    others = plan.stays_count - len(plan.stays)
-    more = [f"{others} other distribution{'s' * (others != 1)}"] if others > 0 else []
-    return [line(""), joined(part("Stays", "bold"), f"  {', '.join([*plan.stays, *more])}")]
-
-
 def _alternatives(plan: Plan) -> list[Line]:
     """The best few feasible ones, and the first few that are not; JSON has them all."""
     ways = [item for item in plan.alternatives if item.feasible][:SHOWN_ALTERNATIVES]
     ways += [item for item in plan.alternatives if not item.feasible][:SHOWN_ALTERNATIVES]
     if not ways:
         return []
-    lines = [line(""), line("Considered and not chosen", "bold")]
-    lines += [line(shortened(f"  {item.title}: {item.why_not}")) for item in ways]
+    can = any(item.feasible for item in ways)
+    lines = [line(""), (TextPart("Other ways", "bold"), TextPart("  --way TITLE takes one" if can else "", "dim"))]
+    for item in ways:
+        mark = TextPart("  - ") if item.feasible else TextPart("  ✗ ", "bad")
+        lines.append((mark, part(item.title), part(shortened(f": {item.why_not}"), "dim")))
     more = len(plan.alternatives) - len(ways)
-    return lines + ([line(f"  and {more} more, which --json lists")] if more else [])
+    return lines + ([line(f"  and {more} more, which --json lists", "dim")] if more else [])

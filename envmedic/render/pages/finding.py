@@ -9,15 +9,13 @@ from envmedic.model.answers.explanation import Explanation
 from envmedic.model.facts import Environment
 from envmedic.model.findings import Alternative, Evidence, Finding
 from envmedic.render.cells import end, marked, padded
-from envmedic.render.documents.diagnosis import evidence_line
+from envmedic.render.documents.diagnosis import evidence_line, sureness
 from envmedic.render.documents.disagreement import disagreement_lines
 from envmedic.render.documents.explanation import UNWRAPPED, explanation_lines
 from envmedic.render.text import Line, TextPart, Tone, joined, line, part, section, visible
 
 AROUND = 2
 """Lines shown before and after one that matches."""
-LIKELY, CERTAIN = 0.9, 0.8
-"""Confidence from which a finding is likely without facts, and certain with them."""
 _WHERE = re.compile(r":(?P<line>\d+)$")
 _MARKS = {True: "✗", False: "-", None: "?"}
 _TONES: dict[bool | None, Tone] = {True: "bad", False: "dim", None: "warn"}
@@ -60,15 +58,6 @@ def line_number(evidence: Evidence) -> int | None:
     """The line of the text that the evidence is from, from 1; None for a fact."""
     found = _WHERE.search(evidence.where) if evidence.kind == "text" else None
     return int(found["line"]) if found else None
-
-
-def sureness(finding: Finding) -> str:
-    """How sure it is, in words; JSON has the number."""
-    if finding.confirmed is False:
-        return "unlikely: facts speak against it"
-    if finding.confirmed is None:
-        return f"{'likely' if finding.confidence >= LIKELY else 'possible'}: facts cannot tell"
-    return f"{'certain' if finding.confidence >= CERTAIN else 'likely'}: facts confirm it"
 
 
 def finding_page(

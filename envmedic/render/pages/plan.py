@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from envmedic.errors import EnvmedicError
-from envmedic.model.facts import Host
 from envmedic.model.findings import Diagnosis
 from envmedic.model.plan import Plan, PlanAlternative
 from envmedic.model.ports import Means
@@ -11,21 +10,19 @@ from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.documents.plan import plan_lines
 from envmedic.render.pages.error import error_page
 from envmedic.render.pages.finding import way_item
-from envmedic.render.pages.starting import gpu_missing, means_lines
+from envmedic.render.pages.starting import means_lines
 from envmedic.render.text import Line, TextPart, line, part
 
 SHOWN_WAYS = 4
 UNTOUCHED = "Nothing has been changed yet."
 
 
-def plan_page(plan: Plan, means: Means | EnvmedicError | None = None, host: Host | None = None) -> list[Line]:
-    """The plan, how it would be carried out here, and that nothing is done yet."""
-    lines = [line(UNTOUCHED, "good"), line("")]
-    if gpu_missing(plan, host):
-        lines += [line("! Its checks need a GPU, and none is visible here.", "warn"), line("")]
+def plan_page(plan: Plan, means: Means | EnvmedicError | None = None, *, detail: bool = False) -> list[Line]:
+    """The plan, how it would be carried out here, and that nothing is done yet; `detail` has the commands."""
     return [
-        *lines,
-        *plan_lines(plan, alternatives=False),
+        line(UNTOUCHED, "good"),
+        line(""),
+        *plan_lines(plan, alternatives=False, detail=detail, unfolds="d shows the commands"),
         line(""),
         line("How, on this machine", "bold"),
         *means_lines(means),

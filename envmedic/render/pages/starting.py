@@ -7,10 +7,11 @@ from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
 from envmedic.model.registries.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
-from envmedic.render.documents.plan import change_rows, program_lines
+from envmedic.render.documents.changes import change_lines
+from envmedic.render.documents.plan import program_lines
 from envmedic.render.pages.error import error_page
 from envmedic.render.style import size
-from envmedic.render.text import Line, TextPart, line, part, table
+from envmedic.render.text import Line, TextPart, line, part
 
 
 def gpu_missing(plan: Plan, host: Host | None) -> bool:
@@ -66,7 +67,7 @@ def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | No
         line("itself does it take the environment's place, and you are asked before.", "bold"),
         line(""),
         line(plan.prefix),
-        *table(change_rows(plan.changes)),
+        *change_lines(plan.changes),
     ]
     if plan.download_bytes:
         lines.append(line(f"  download {size(plan.download_bytes)}", "dim"))

@@ -11,13 +11,14 @@ from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
 from envmedic.model.registries.modes import EXCHANGE_METHODS
 from envmedic.render.cells import end, pairs, width
-from envmedic.render.documents.plan import change_rows, plan_lines
+from envmedic.render.documents.changes import change_lines
+from envmedic.render.documents.plan import plan_lines
 from envmedic.render.documents.record import gpu_proof, left_lines, program_lines
 from envmedic.render.events import STAGES, amount, event_lines
 from envmedic.render.progress.check_table import FAILURES
 from envmedic.render.progress.repair_state import Asked, Part, Repair, StageRow
 from envmedic.render.style import duration
-from envmedic.render.text import Line, TextPart, Tone, bare, line, table, visible
+from envmedic.render.text import Line, TextPart, Tone, bare, line, visible
 
 TITLES: Final[dict[Part, str]] = {
     "probe": "Read the copy",
@@ -199,7 +200,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
                 ("checks", _counts(record) + gpu),
             ]
         ),
-        *([line(""), *table(change_rows(changes), indent="")] if changes else []),
+        *([line(""), *change_lines(changes, indent="")] if changes else []),
         line(""),
         *_processes(asked.processes),
     ]

@@ -8,12 +8,12 @@ from typing import Final
 from envmedic.errors import EnvmedicError
 from envmedic.model.facts import Host
 from envmedic.render.cells import end, middle, padded, width
-from envmedic.render.documents.diagnosis import VERDICTS, verdict_of
+from envmedic.render.documents.diagnosis import headline, outlook_line, verdict_of
 from envmedic.render.documents.disagreement import disagreement_lines
 from envmedic.render.documents.environments import kind_of
 from envmedic.render.documents.facts import family
 from envmedic.render.pages.cards import environment_rows, host_card, labelled
-from envmedic.render.text import Line, TextPart, Tone, line, visible
+from envmedic.render.text import Line, TextPart, Tone, joined, line, part, visible
 from envmedic.tui.session import AppState, Known
 
 _STATES: dict[str, tuple[str, Tone]] = {
@@ -122,18 +122,19 @@ def verdict_lines(session: AppState) -> list[Line]:
         current = session.current
         waiting = current is not None and current.phase in {"waiting", "reading"}
         return [*lines, line("… waiting for the facts", "dim")] if waiting or session.searching else lines
-    word, tone = verdict_of(diagnosis)
+    mark, tone, sentence = headline(diagnosis)
     pictures: list[Line] = []
     if diagnosis.verdict == "env":
-        # what is wrong in a sentence: its class stands in the list
-        word, told = f"{word[0]} {visible(diagnosis.findings[0].summary)}", ""
         of = session.current.environment if session.current is not None else None
         pictures = [(TextPart("  "), *row) for row in disagreement_lines(of)[:PICTURES]]
-    else:
-        told = "" if diagnosis.verdict == "healthy" else f"  {VERDICTS[diagnosis.verdict]}"  # its word says it already
-    reasons = [*([diagnosis.reason] if diagnosis.reason else []), *diagnosis.origin, *diagnosis.advice]
+    repair = (
+        [joined(part("  Repair  ", "bold"), *outlook_line(diagnosis.repair))] if diagnosis.repair is not None else []
+    )
+    reasons = [*([diagnosis.reason] if diagnosis.reason and diagnosis.reason not in sentence else [])]
+    reasons += [*diagnosis.origin, *diagnosis.advice]
     reasons += [f"besides, no fault: {item.reason}" for item in diagnosis.also]
-    return [*lines, (TextPart(word, tone), TextPart(told)), *pictures, *map(line, reasons)]
+    head = joined(part(f"{mark} ", tone), part(sentence, "bold" if diagnosis.verdict != "healthy" else "plain"))
+    return [*lines, head, *pictures, *repair, *map(line, reasons)]
 
 
 def _repair(session: AppState) -> list[Line]:

@@ -43,6 +43,7 @@ class PlanScreen(BaseScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "repair", "Repair", key_display="Enter"),
         Binding("a", "alternatives", "Other ways"),
+        Binding("d", "detail", "Commands"),
         Binding("r", "again", "Plan again", show=False),
     ]
     DEFAULT_CSS = "PlanScreen #page { height: 1fr; padding: 0 1; }"
@@ -57,6 +58,8 @@ class PlanScreen(BaseScreen):
         """Alternatives of the last plan that could be made."""
         self._used = False
         """Whether the plan was carried out, which works once."""
+        self._detail = False
+        """Whether commands and the names of all checks are shown."""
         self._allowed: tuple[AllowName, ...] = ()
         """Protections that the user has lifted here."""
 
@@ -117,7 +120,7 @@ class PlanScreen(BaseScreen):
 
     def _show(self, *, home: bool = False) -> None:
         if self.standing and self._made is not None:
-            self.query_one(LineView).show(plan_page(self._made, self._means, self.session.host), home=home)
+            self.query_one(LineView).show(plan_page(self._made, self._means, detail=self._detail), home=home)
             self.refresh_bindings()
 
     def _failed(self, error: EnvmedicError) -> None:
@@ -143,6 +146,11 @@ class PlanScreen(BaseScreen):
     def searched(self) -> Searchable | None:
         """The page."""
         return self.query_one(LineView)
+
+    def action_detail(self) -> None:
+        """Show the commands and the names of all checks, or fold them."""
+        self._detail = not self._detail
+        self._show()
 
     def action_alternatives(self) -> None:
         """Choose another way; the plan for it is made in place."""

@@ -18,6 +18,7 @@ _STYLES: Final[dict[Tone, str]] = {
     "bold": "bold",
     "accent": "bold $tone-accent",
     "match": "bold reverse",
+    "command": "bold $tone-accent",
 }
 
 
