@@ -19,7 +19,8 @@ from envmedic.errors import ConfirmationNeeded, ExitCode, RepairDeclined
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import Record
 from envmedic.probe.prefix import targets
-from envmedic.render.documents.record import record_lines
+from envmedic.render.documents.errors import failure_lines
+from envmedic.render.documents.record import left_lines, record_lines
 from envmedic.render.streams import write
 
 
@@ -117,7 +118,14 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
 
 def print_record(record: Record, output: CommandOutput, *, moved: bool = False) -> int:
     """Print what a transaction did (`moved`: one that went back or forth), and return its exit code."""
-    output.document(record, record_lines(record, moved=moved))
+    if output.quiet and not output.json:
+        # the exit code says that it was done; what was not, or not wholly, has to be said
+        if record.failure is not None:
+            output.insist([*failure_lines(record.failure), *left_lines(record.left)])
+        elif record.left:
+            output.insist(left_lines(record.left))
+    else:
+        output.document(record, record_lines(record, moved=moved))
     if record.failure is not None:
         return int(ExitCode(record.failure.exit_code))
     return int(ExitCode.PARTIAL if record.outcome == "partial" and not moved else ExitCode.OK)

@@ -73,6 +73,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("diff", "what was changed outside envmedic since the last repair"),
         ("diff found now", "all that differs from the environment as it was found"),
     ),
+    "report": (
+        ("report -p .venv", "the last repair as Markdown, for an issue or a chat"),
+        ("report -p .venv -o .", "as Markdown, a picture and a page, into this directory"),
+        ("report -o repair.svg", "a card to paste"),
+    ),
     "recover": (("recover -p .venv", "finish or drop what a kill or a crash interrupted"),),
     "prune": (
         ("prune", "remove all kept generations; there is no undo then"),

@@ -56,6 +56,7 @@ _HOMES = {
     "history": "generations",
     "diff": "generations",
     "recover": "generations",
+    "report": "report",
     "prune": "generations",
     "playbooks": "playbooks",
     "explain": "knowledge",

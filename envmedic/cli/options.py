@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from envmedic.errors import InputError
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _TIMES = {"h": 3600.0, "d": 86400.0, "w": 604800.0}
+_ANY_WIDTH = 80
 _SIZES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_COLUMNS = 80
-"""Columns where there is no terminal."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,10 +29,12 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, description: str = "", **settings: Any) -> None:
         super().__init__(
-            allow_abbrev=False, formatter_class=_help_formatter, **settings
+            allow_abbrev=False, formatter_class=_plain_formatter, **settings
         )  # an abbreviation means another option one day
         self.meaning = description
         """Purpose of the command in one sentence, the first line of its help."""
+        self.tail = ""
+        """What follows the options in its usage beside its arguments: the user's own command."""
         self.variables: list[tuple[argparse.Action, tuple[str, ...]]] = []
         """Options whose variable is set, each with the names of options that mean the same thing in another way."""
         self.settable: list[argparse.Action] = []
@@ -53,19 +53,18 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def format_help(self) -> str:
-        """The help text: what the command does, examples, then all options."""
-        from envmedic.cli.examples import example_lines
+        """The help text."""
+        from envmedic.cli.help import help_of
 
         self.fill()
-        examples = example_lines(self.prog.partition(" ")[2])
-        head = [self.meaning, ""] if self.meaning else []
-        head += ["examples:", *examples, ""] if examples else []
-        return "\n".join([*head, super().format_help()])
+        return help_of(self, self.meaning, self.tail)
 
     def format_usage(self) -> str:
-        """The first line of it."""
+        """How the command is called."""
+        from envmedic.cli.help import usage_of
+
         self.fill()
-        return super().format_usage()
+        return usage_of(self, self.tail)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and exiting, so that ``--json`` can report it."""
@@ -151,22 +150,9 @@ def _near(word: str, known: Iterable[str]) -> str:
     return next(iter(difflib.get_close_matches(word.partition("=")[0], list(known), n=1)), "")
 
 
-def _help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Return argparse's formatter with the width given: argparse itself would load `shutil` and the archive modules."""
-    return argparse.HelpFormatter(prog, width=_columns() - 2)  # two less, as argparse does
-
-
-def _columns() -> int:
-    """The width as `shutil.get_terminal_size` finds it: from COLUMNS, else the terminal, else 80."""
-    stated = os.environ.get("COLUMNS", "")
-    if stated.isdecimal() and int(stated) > 0:
-        return int(stated)
-    if sys.__stdout__ is None:
-        return _COLUMNS
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS
-    except (OSError, ValueError):  # no terminal, or closed
-        return _COLUMNS
+def _plain_formatter(prog: str) -> argparse.HelpFormatter:
+    """Return argparse's formatter, for names of commands: without a width, it would load `shutil` and the archive modules."""
+    return argparse.HelpFormatter(prog, width=_ANY_WIDTH)
 
 
 def _variable(action: argparse.Action) -> str:

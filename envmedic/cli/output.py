@@ -20,8 +20,8 @@ from envmedic.model.record import Record, error_document
 from envmedic.render.documents.errors import error_lines
 from envmedic.render.encodings import WORDS
 from envmedic.render.events import Narrator
-from envmedic.render.streams import discard, write
-from envmedic.render.style import Style, columns, plain, wants_colour
+from envmedic.render.streams import discard, wants_colour, write
+from envmedic.render.style import Style, columns, plain
 from envmedic.render.text import Line, line
 
 # DEL and C1 controls, and the marks that reverse the direction of text; JSON itself escapes C0 only.
@@ -85,6 +85,16 @@ class CommandOutput:
         self.narrator.close()
         if lines and not self.quiet and self._events is not sys.stderr:
             write(sys.stderr, "\n".join(self._err_style.text(lines)) + "\n")
+
+    def done(self, document: object, lines: Sequence[Line]) -> None:
+        """Print what was done, as `document` does; quiet needs no more than the exit code."""
+        if self.json or not self.quiet:
+            self.document(document, lines)
+
+    def insist(self, lines: Sequence[Line]) -> None:
+        """Print `lines` on stderr also when quiet."""
+        self.narrator.close()
+        write(sys.stderr, "\n".join(self._err_style.text(lines)) + "\n")
 
     def report(self, document: object, lines: Sequence[Line], file: str | None) -> None:
         """Write `document` to `file`, or to stderr, and nothing to stdout: as JSON under ``--json`` or by its name."""

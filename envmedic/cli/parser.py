@@ -18,11 +18,14 @@ WITH_VALUE = frozenset({
     "-n", "--name", "-p", "--prefix", "--python", "--color", "--allow", "--clone", "--staging", "--timeout", "--keep",
 })  # fmt: skip
 """Options of `pip`, `uv` and `conda` behind envmedic that take a value: they stand before the installer's own words."""
-EXIT_CODES = (
-    "exit codes: 0 healthy, repaired or yes; 1 problems, or a repair that is declined or impossible; 2 usage or input; "
-    "3 confirmation needed; 4 checks failed; 5 host fault; 6 busy or recovery needed; 8 the plan is for another class of environments; 70 bug; 130 interrupted. "
-    "The environment is changed only by a repair that exits with 0."
-)
+EXIT_CODES = """\
+Exit codes:
+  0    healthy, repaired, or yes        5    fault of the machine, which no repair can help
+  1    problems, or no repair           6    busy, or a recovery is needed
+  2    usage or input                   7    repaired in part
+  3    a confirmation is needed         8    the plan is for another class of environments
+  4    checks failed                    70   a bug;  130  interrupted
+The environment is changed only by a repair that exits with 0 or 7."""
 
 
 def build_parser() -> Parser:
@@ -35,45 +38,48 @@ def build_parser() -> Parser:
         help="print the version; with -v also the days of the compatibility tables",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    _command(commands, "diagnose", "name the fault in an error text, an environment, or both", _diagnose)
-    _command(commands, "run", "run `-- CMD…` as it is, and diagnose it when it fails", _run)
-    _command(commands, "facts", "print what was observed of an environment and its host", _facts)
+    _command(commands, "diagnose", "say what is wrong: from an error text, an environment, or both", _diagnose)
+    _command(commands, "run", "run a program, and say what is wrong when it fails", _run)
+    _command(commands, "facts", "print what is installed, and what the machine has", _facts)
     _command(
         commands,
         "envs",
-        "list the environments found: conda's and its relatives', of projects nearby, and virtual environments",
+        "list the conda, project and virtual environments on this machine",
         target=False,
     )
-    _command(commands, "plan", "show what a repair would do, and change nothing", _plan)
-    _command(commands, "apply", "repair in a clone, verify it, and swap it in", _apply)
-    _command(commands, "verify", "run the checks on an environment as it is", _verify)
+    _command(commands, "plan", "show what a repair would change, without changing anything", _plan)
+    _command(commands, "apply", "repair a copy, prove it, and swap it in", _apply)
+    _command(commands, "verify", "check an environment as it is: imports, kernels, requirements", _verify)
     for tool, words in (("pip", "install …"), ("uv", "pip install …"), ("conda", "install …")):
-        told = f"run `{tool} {words}` in a clone, check it, and swap it in; what would break is asked about first"
+        told = f"run `{tool} {words}` in a copy, check it, and swap it in"
         _command(commands, tool, told, partial(_wrapped, words=words))
-    _command(commands, "snapshot", "keep the environment as it is now, so that undo can go back to it", _snapshot)
-    _command(commands, "undo", "bring the environment back as it was", _undo)
-    _command(commands, "redo", "bring an undone repair back", _back)
-    _command(commands, "history", "list the generations of an environment")
-    _command(commands, "diff", "what differs between two generations, or what was changed outside envmedic", _diff)
-    _command(commands, "recover", "settle an interrupted transaction")
-    _command(commands, "prune", "remove old generations", _prune)
+    _command(commands, "snapshot", "keep the environment as it is now, so that undo can return to it", _snapshot)
+    _command(commands, "undo", "go back to before the last repair", _undo)
+    _command(commands, "redo", "bring back a repair that was undone", _back)
+    _command(commands, "history", "list repairs and snapshots, and what is kept of them")
+    _command(commands, "diff", "show what differs between two states, or what changed outside envmedic", _diff)
+    _command(commands, "report", "write a repair up to show it: Markdown, a picture, a page", _report)
+    _command(commands, "recover", "finish or drop an interrupted repair")
+    _command(commands, "prune", "remove kept states, and free their disk space", _prune)
     _command(
         commands, "playbooks", "list, show, validate or test playbooks, or print their schema", _playbooks, bare=True
     )
-    _command(commands, "explain", "a fault or a playbook in plain words", _explain, target=False)
-    _command(commands, "check", "would this requirement work here, and what would it change; changes nothing", _check)
+    _command(commands, "explain", "explain a fault or a playbook in plain words", _explain, target=False)
+    _command(commands, "check", "say whether a package would work here, and what it would change", _check)
     _command(
         commands, "data", "the compatibility tables: which are in use, newer ones, or one version", _data, bare=True
     )
-    _command(commands, "guard", "would this command undo a repair or break the environment; runs nothing", _guard)
-    _command(commands, "create", "make an environment from a lock, and verify it", _create, target=False)
     _command(
-        commands, "fleet", "many machines, from the documents that they sent; opens no connection", _fleet, bare=True
+        commands, "guard", "say whether a command would undo a repair or break something, without running it", _guard
     )
-    _command(commands, "lock", "write what is installed as a lock file; no new solve, changes nothing", _lock)
+    _command(commands, "create", "make an environment from a lock file, and verify it", _create, target=False)
+    _command(
+        commands, "fleet", "compare many machines by the documents that they sent; opens no connection", _fleet, bare=True
+    )
+    _command(commands, "lock", "write a lock file of exactly what is installed", _lock)
     _command(commands, "mcp", "serve coding agents by the Model Context Protocol on stdin and stdout", bare=True)
     _command(commands, "agents", "print the lines for AGENTS.md that tell coding agents of envmedic", bare=True)
-    _command(commands, "completion", "print what makes a shell complete envmedic's words", _completion, bare=True)
+    _command(commands, "completion", "print a shell completion script", _completion, bare=True)
     return parser
 
 
@@ -114,8 +120,8 @@ def _output(parser: Parser) -> None:
         metavar="FILE",
         help="events as JSON lines while it runs (default: stderr)",
     )
-    parser.option("-q", "--quiet", group=group, action="store_true", help="no narration")
-    parser.option("-v", "--verbose", group=group, action="count", default=0, help="more narration")
+    parser.option("-q", "--quiet", group=group, action="store_true", help="print results and warnings only")
+    parser.option("-v", "--verbose", group=group, action="count", default=0, help="more detail")
     parser.option(
         "--color", group=group, choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
     )
@@ -177,11 +183,11 @@ def _what(parser: Parser) -> None:
         "--policy",
         group=group,
         choices=POLICIES,
-        help="nothing is at fault: move torch and all that is bound to it on. keep-torch: what belongs to torch fits it "
+        help="no fault to fix: upgrade torch and everything tied to its version. keep-torch: what belongs to torch fits it "
         "again; keep-release: the same torch for a newer CUDA; keep-cuda-variant: the newest torch for the same CUDA; "
         "newest: the newest torch that works here",
     )
-    parser.option("--way", group=group, metavar="TITLE", help="take this way first, of those that a plan considered")
+    parser.option("--way", group=group, metavar="TITLE", help="use this alternative from the plan")
     group.add_argument(
         "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"
     )
@@ -223,6 +229,12 @@ def _diagnose(parser: Parser) -> None:
 
 
 def _run(parser: Parser) -> None:
+    parser.tail = "-- CMD…"
+    parser.option(
+        "--no-ask",
+        action="store_true",
+        help="do not offer the repair (default: asked on a terminal, 30 s without an answer is no)",
+    )
     parser.option("--report", metavar="FILE", help="write the diagnosis there (default: stderr); NAME.json as JSON")
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
@@ -395,6 +407,16 @@ def _diff(parser: Parser) -> None:
     state = "a transaction of `envmedic history`, `found` for what was there before, or `now`"
     parser.add_argument("before", nargs="?", metavar="FROM", help=f"{state} (default: the live generation)")
     parser.add_argument("after", nargs="?", metavar="TO", help="likewise (default: now)")
+
+
+def _report(parser: Parser) -> None:
+    from envmedic.model.answers.report import FORMS
+
+    parser.add_argument("transaction", nargs="?", help="as `envmedic history` names it (default: the newest)")
+    parser.option("--format", choices=FORMS, help="of the report (default: by the name of the file, else markdown)")
+    parser.option(
+        "-o", "--output", metavar="FILE|DIR", help="write it there; a directory gets all forms (default: stdout)"
+    )
 
 
 def _prune(parser: Parser) -> None:

@@ -58,6 +58,10 @@ class Progress(Model, frozen=True, kw_only=True, tag="progress"):
     """What is being worked on."""
     left_s: float | None = None
     """Seconds that it will still take by what the same took before; null where that is not known."""
+    item_done: int | None = None
+    """Number so far of what `label` names, where that is one of several."""
+    item_total: int | None = None
+    """Its number in the end."""
 
 
 class TransactionStarted(Model, frozen=True, kw_only=True, tag="transaction-started"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from typing import TextIO, get_args
@@ -25,12 +24,15 @@ from envmedic.model.events import (
 )
 from envmedic.model.registries.registry import complete
 from envmedic.render.documents.checks import outcome_lines
+from envmedic.render.live_line import LiveLine, amount_and_pace, bar
 from envmedic.render.streams import write
 from envmedic.render.style import Style, duration, size
-from envmedic.render.text import Line, joined, line, part, visible
+from envmedic.render.text import Line, TextPart, joined, line, part, visible
 
 REDRAW_S = 0.1
 PLAIN_EVERY_S = 5.0
+_NAME = 18
+"""Characters of a file's name before its bar."""
 SILENT_S = 1.0
 """A shorter stage is not announced on its own."""
 
@@ -55,6 +57,10 @@ STAGES: Mapping[Stage, str] = complete(get_args(Stage), {
 }, stated="`Stage` in envmedic/model/events.py", add="its words to `STAGES` beside the renderer of events")  # fmt: skip
 
 
+_WAITS: frozenset[Stage] = frozenset({"resolve", "solve", "fetch", "clone", "make"})
+"""Stages in which nothing may be reported for seconds, and in which envmedic does not fork beside the spinner's thread."""
+
+
 class Narrator:
     """A sink of events that prints them for a person. `verbosity` below 0 is silent but for warnings."""
 
@@ -64,10 +70,10 @@ class Narrator:
         self._verbosity = verbosity
         self.shows_output = False
         """Whether what commands print is shown although nobody asked for details: the user's own command."""
-        self._moving = stream.isatty()
-        self._drawn = False
+        self._live = LiveLine(stream) if stream.isatty() else None
         self._last = 0.0
         self._stage_began: dict[Stage, float] = {}
+        self._item_began: dict[str, float] = {}
         self._stage: Stage | None = None
 
     def __call__(self, event: Event) -> None:
@@ -81,48 +87,62 @@ class Narrator:
             self._start(data.stage)
         echoed = self.shows_output and isinstance(data, OutputLine) and self._verbosity >= 0
         for text in self._style.text(event_lines(data, 1 if echoed else self._verbosity)):
-            self._clear()
-            write(self._stream, f"{text}\n")
+            self._print(text)
+        if isinstance(data, StageFinished):
+            self.close()
 
     def close(self) -> None:
         """Leave the terminal on a fresh line."""
-        self._clear()
+        if self._live is not None:
+            self._live.clear()
+
+    def _print(self, text: str) -> None:
+        self.close()
+        write(self._stream, f"{text}\n")
 
     def _start(self, stage: Stage) -> None:
         """A stage begins; on a terminal it is named until something else is."""
         self._stage = stage
         self._stage_began[stage] = time.monotonic()
-        if self._moving and self._verbosity >= 0:
-            self._draw(STAGES[stage])
+        if self._live is not None and self._verbosity >= 0:
+            self._live.show(STAGES[stage], began=self._stage_began[stage], ticks=stage in _WAITS)
 
     def _progress(self, data: Progress) -> None:
         now = time.monotonic()
         # the progress of a stage whose start was not announced counts from its first report
         began = self._stage_began.setdefault(data.stage, now)
-        pause = REDRAW_S if self._moving else PLAIN_EVERY_S
-        if self._verbosity < 0 or now - began < SILENT_S or now - self._last < pause:
+        if data.label not in self._item_began:
+            self._item_began[data.label] = now
+        if self._verbosity < 0:
+            return
+        if data.item_total and data.item_done == data.item_total:
+            self._fetched(data, now - self._item_began[data.label])
+        pause = REDRAW_S if self._live is not None else PLAIN_EVERY_S
+        if now - began < SILENT_S or now - self._last < pause:
             return
         self._last = now
-        # a check asked of the environment as it was belongs to the stage that asks
-        stage = self._stage if data.unit == "checks" and self._stage is not None else data.stage
-        told = f"{STAGES[stage]}: {amount(data)}"
-        if self._moving:
-            self._draw(told)
+        if self._live is not None:
+            self._live.show(self._told(data, now), began=began, ticks=data.stage in _WAITS)
         else:
-            write(self._stream, f"{told}\n")
+            write(self._stream, f"{self._named(data)}\n")
 
-    def _draw(self, text: str) -> None:
-        """Write `text` where the next one will be written over it."""
-        self._clear()
-        # asked each time, since terminals are resized; one column less, since a wrapped line cannot be cleared
-        width = shutil.get_terminal_size().columns
-        write(self._stream, text[: max(width - 1, 20)])
-        self._drawn = True
+    def _named(self, data: Progress) -> str:
+        """A report after the name of its stage: a check asked of the environment as it was is of the stage that asks."""
+        stage = self._stage if data.unit == "checks" and self._stage is not None else data.stage
+        return f"{STAGES[stage]}: {amount(data)}"
 
-    def _clear(self) -> None:
-        if self._drawn:
-            write(self._stream, "\r\x1b[K")
-            self._drawn = False
+    def _told(self, data: Progress, now: float) -> str:
+        """A report on a terminal: a bar for a file of known size."""
+        if data.unit == "bytes" and data.item_total and data.item_done is not None:
+            pace = amount_and_pace(data.item_done, data.item_total, now - self._item_began[data.label])
+            return f"{visible(data.label)[:_NAME]:<{_NAME}} {bar(data.item_done, data.item_total)} {pace}"
+        return self._named(data)
+
+    def _fetched(self, data: Progress, seconds: float) -> None:
+        """A file is there: a line of its own where that took a while, on a terminal, where its bar was seen."""
+        if self._live is not None and seconds >= SILENT_S:
+            told = f"  {visible(data.label)}  {size(data.item_total)} in {duration(seconds)}"
+            self._print(self._style.printed((TextPart("✓", "good"), TextPart(told))))
 
 
 def event_lines(data: EventData, verbosity: int) -> list[Line]:

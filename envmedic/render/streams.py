@@ -1,9 +1,12 @@
-"""Writes to the standard streams that outlive their reader."""
+"""The standard streams: whether they take colour, and writes that outlive their reader."""
 
 from __future__ import annotations
 
 import os
-from typing import TextIO
+
+TYPE_CHECKING = False  # as in typing, which takes longer to load than a help text may
+if TYPE_CHECKING:
+    from typing import TextIO
 
 
 def write(stream: TextIO, text: str) -> None:
@@ -24,3 +27,16 @@ def discard(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
+
+
+def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
+    """Whether to colour `stream`; NO_COLOR, FORCE_COLOR, TERM and whether it is a terminal decide, in this order."""
+    if choice != "auto":
+        return choice == "always"
+    # https://no-color.org: any value but the empty one
+    if os.environ.get("NO_COLOR"):
+        return False
+    # for logs of CI and for `less -R`, where stdout is no terminal
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return os.environ.get("TERM", "") not in {"", "dumb", "unknown"} and stream.isatty()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from typing import TextIO
@@ -19,19 +18,6 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 _UNIT_STEP = 1000
 _MINUTE_S = 60
 _TENTHS_BELOW_S = 10
-
-
-def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
-    """Whether to colour `stream`; NO_COLOR, FORCE_COLOR, TERM and whether it is a terminal decide, in this order."""
-    if choice != "auto":
-        return choice == "always"
-    # https://no-color.org: any value but the empty one
-    if os.environ.get("NO_COLOR"):
-        return False
-    # for logs of CI and for `less -R`, where stdout is no terminal
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return os.environ.get("TERM", "") not in {"", "dumb", "unknown"} and stream.isatty()
 
 
 def columns(stream: TextIO) -> int | None:

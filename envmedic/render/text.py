@@ -82,6 +82,17 @@ def joined(*pieces: Cell) -> Line:
     return tuple(part(piece) if isinstance(piece, str) else piece for piece in pieces)
 
 
+def with_commands(text: str, tone: Tone = "plain") -> Line:
+    """A line of foreign text in which what stands in backticks, such as a command, has a colour."""
+    pieces = visible(text).split("`")
+    if len(pieces) % 2 == 0:  # a backtick without its partner
+        return (TextPart("`".join(pieces), tone),)
+    named = (
+        TextPart(f"`{piece}`", "accent") if number % 2 else TextPart(piece, tone) for number, piece in enumerate(pieces)
+    )
+    return tuple(piece for piece in named if piece.text)
+
+
 def bare(text: Sequence[TextPart]) -> str:
     """The text of a line without its tones."""
     return "".join(piece.text for piece in text)

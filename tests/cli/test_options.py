@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.cli.help import GROUPS
 from envmedic.cli.parser import build_parser
 from envmedic.errors import InputError
 from tests.cli.support import ENVMEDIC, REPAIR, ROOT, SAMPLES, Shell, failure, state_of
@@ -74,16 +75,42 @@ def test_nothing_at_all_is_a_short_help(reader: Shell) -> None:
     assert (done.code, done.out) == (2, "")
     assert "envmedic diagnose LOG" in done.err
     assert reader.envmedic("--version").out.startswith("envmedic 0.")
-    assert "exit codes:" in reader.envmedic("--help").out
+    assert "Exit codes:" in reader.envmedic("--help").out
 
 
-def test_help_is_as_wide_as_argparse_makes_it(reader: Shell) -> None:
+def test_help_lists_every_command_once_by_its_purpose(reader: Shell) -> None:
+    text = reader.envmedic("--help").out
+    known = build_parser()._subparsers
+    assert known is not None
+    names = [name for action in known._group_actions for name in action.choices or ()]
+    for name in names:
+        assert len(re.findall(rf"^  {name} ", text, re.MULTILINE)) == 1, name
+    for title, commands in GROUPS:
+        section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert [row.split()[0] for row in section.splitlines() if row[2] != " "] == [*commands]
+    assert "Usage: envmedic COMMAND … [OPTIONS]" in text
+    assert "Usage: envmedic run [OPTIONS] -- CMD…" in reader.envmedic("run", "--help").out
+    assert "Usage: envmedic apply [PLAN.json] [OPTIONS]" in reader.envmedic("apply", "--help").out
+
+
+def test_help_has_weight_and_colour_where_it_is_wanted(reader: Shell) -> None:
+    coloured = reader.having(FORCE_COLOR="1").envmedic("plan", "--help").out
+    assert "\x1b[1mExamples:\x1b[0m" in coloured
+    assert "\x1b[36m--log FILE\x1b[0m" in coloured
+    plain = re.sub(r"\x1b\[\d*m", "", coloured)
+    assert plain == reader.having(NO_COLOR="1").envmedic("plan", "--help").out
+
+
+def test_help_is_as_wide_as_the_terminal_up_to_a_hundred_columns(reader: Shell) -> None:
     texts = {
         columns: reader.having(COLUMNS=columns).envmedic("plan", "--help").out
         for columns in ("60", "80", "140", "0", "none")
     }
     assert texts["60"].count("\n") > texts["80"].count("\n") > texts["140"].count("\n")
     assert texts["0"] == texts["none"] == texts["80"]  # no terminal
+    # examples are command lines, which are not broken
+    text = texts["140"].partition("What to repair:")[2]
+    assert 80 < max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(

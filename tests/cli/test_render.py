@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import threading
+import time
 
 import msgspec
 import pytest
@@ -312,7 +314,7 @@ def test_a_record_of_a_repair() -> None:
         *program,
         "To go back: envmedic undo -p '/my env'",
     ]
-    assert "  torchvision  0.18.1  ->  0.20.1" in lines
+    assert "  torchvision  0.18.1  →  0.20.1" in lines
     assert "  nms    cpu     fail    pass   0.5 s" in lines
     waived = msgspec.structs.replace(RECORD, gpu="not verified", gpu_reason="--no-gpu was given")
     assert PLAIN.text(record_lines(waived))[-6:-1] == [
@@ -326,7 +328,7 @@ def test_a_record_of_a_repair() -> None:
 
 def test_a_record_of_going_back_and_coming_again() -> None:
     back = PLAIN.text(record_lines(msgspec.structs.replace(RECORD, environment="restored", state="undone"), moved=True))
-    assert "  torchvision  0.20.1  ->  0.18.1" in back
+    assert "  torchvision  0.20.1  →  0.18.1" in back
     assert "Checks" not in back
     assert back[-1] == "To bring the repair back: envmedic redo -p '/my env'"
     again = PLAIN.text(record_lines(RECORD, moved=True))
@@ -382,7 +384,7 @@ def test_a_difference_lists_distributions_and_the_first_files() -> None:
     )  # fmt: skip
     lines = PLAIN.text(difference_lines(found))
     assert lines[0] == "From the environment as it was found to what is there now"
-    assert lines[2].split() == ["six", "-", "->", "1.17"]
+    assert lines[2].split() == ["six", "none", "→", "1.17"]
     assert lines[4] == "22 files added"
     assert "  and 2 more" in lines
     assert lines[-2:] == ["1 file changed", "  bin/x␛"]
@@ -501,7 +503,7 @@ def test_on_a_terminal_the_stage_is_shown_and_written_over(monkeypatch: pytest.M
         narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
         clock.now += SILENT_S + 1
     told = "running the checks: 1 check, about 12 s left, waits for torch"
-    assert stream.getvalue().startswith(f"running the checks\r\x1b[K{told}\r")
+    assert stream.getvalue().startswith(f"⠋ running the checks\r\x1b[K⠙ {told}  4.0 s\r")
     assert stream.getvalue().endswith("running the checks: done in 2.0 s\n")
     long = Progress(stage="clone", unit="files", done=1, label="x" * 500)
     narrator(Event(transaction=None, sequence=0, time=0.0, data=long))
@@ -511,6 +513,38 @@ def test_on_a_terminal_the_stage_is_shown_and_written_over(monkeypatch: pytest.M
     assert 20 < len(drawn) < 200
     narrator.close()
     assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_each_download_has_a_bar_and_leaves_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stream = Clock(monkeypatch), Terminal()
+    narrator = Narrator(stream, PLAIN)
+    parts = [(n * 10**7, 10**8) for n in range(11)]
+    data: list[EventData] = [StageStarted(stage="fetch")]
+    data += [
+        Progress(
+            stage="fetch", unit="bytes", done=done, total=2 * 10**8, label="torch.whl", item_done=done, item_total=whole
+        )
+        for done, whole in parts
+    ]
+    for item in [*data, StageFinished(stage="fetch", seconds=11.0)]:
+        narrator(Event(transaction=None, sequence=0, time=0.0, data=item))
+        clock.now += 1.0
+    shown = stream.getvalue()
+    assert "torch.whl          ━━━━━━━╸────── 50.0 MB of 100.0 MB, 10.0 MB/s, 5.0 s left" in shown
+    assert "✓  torch.whl  100.0 MB in 10 s\n" in shown
+    assert not [one for one in threading.enumerate() if one is not threading.main_thread() and one.daemon]
+
+
+def test_a_wait_without_a_report_shows_that_it_goes_on() -> None:
+    stream = Terminal()
+    narrator = Narrator(stream, PLAIN)
+    narrator(Event(transaction=None, sequence=0, time=0.0, data=StageStarted(stage="resolve")))
+    while stream.getvalue().count("resolving exact wheels") < 3:
+        time.sleep(0.01)
+    narrator.close()
+    drawn = stream.getvalue()
+    assert drawn.startswith("⠋ resolving exact wheels\r\x1b[K⠙ resolving exact wheels")
+    assert drawn.endswith("\r\x1b[K")
 
 
 def test_checks_failed_is_told_with_the_worst_first() -> None:

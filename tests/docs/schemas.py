@@ -41,6 +41,7 @@ from envmedic.model.answers import (
     gpu_health,
     guard,
     playbook_trial,
+    report,
 )
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
@@ -64,6 +65,7 @@ MODULES: tuple[ModuleType, ...] = (
     fleet,
     gpu_health,
     guard,
+    report,
     library,
     lock,
     pins,
@@ -94,6 +96,7 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "fleet-diagnosis": fleet.FleetDiagnosis,
     "fleet-drift": fleet.Drift,
     "fleet-status": fleet.FleetStatus,
+    "report": report.Report,
     "lock": lock.Lock,
     "explain": explanation.Explanation,
     "error": record.ErrorDocument,

@@ -164,7 +164,7 @@ def _must(condition: object, what: str) -> None:
 
 def _version(room: Room) -> None:
     _must(room.envmedic("--version").startswith("envmedic "), "--version names no version")
-    _must("examples:" in room.envmedic("--help"), "--help shows no examples")
+    _must("Examples:" in room.envmedic("--help"), "--help shows no examples")
 
 
 def _playbooks(room: Room) -> None:

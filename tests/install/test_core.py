@@ -92,7 +92,7 @@ def test_every_module_of_the_core_is_imported(core: Path, variables: dict[str, s
 
 
 def test_it_helps_and_explains(core: Path, variables: dict[str, str]) -> None:
-    assert "examples:" in ran(core, variables, "--help").stdout
+    assert "Examples:" in ran(core, variables, "--help").stdout
     assert "NumPy" in ran(core, variables, "explain", "numpy-abi").stdout
     listed = json.loads(ran(core, variables, "playbooks", "list", "--json").stdout)
     assert len(listed["playbooks"]) > 50

@@ -18,5 +18,5 @@ def create(args: argparse.Namespace, output: CommandOutput) -> int:
     place = creation.NewPrefix(prefix=args.prefix, name=args.name, python=args.python)
     found = creation.create(settings, Path(args.lock), place, profile=args.profile, no_gpu=args.no_gpu)
     output.narrate(f"environment: {found.prefix}")
-    output.document(found, verification_lines(found))
+    (output.done if found.passed else output.document)(found, verification_lines(found))
     return int(ExitCode.OK if found.passed else ExitCode.PROBLEM)

@@ -100,7 +100,7 @@ def recover(args: argparse.Namespace, output: CommandOutput) -> int:
     found = recovery.recover(settings, target_of(args))
     output.narrate(f"environment: {found.prefix}")
     lines = [line(f"{item.transaction}: {item.state}, environment {item.environment}") for item in found.settled]
-    output.document(found, lines or [line("Nothing to recover")])
+    output.done(found, lines or [line("Nothing to recover")])
     return int(ExitCode.OK)
 
 
@@ -125,7 +125,7 @@ def prune(args: argparse.Namespace, output: CommandOutput) -> int:
         return drops
 
     found = generations.prune(settings, prefix, limits, drop_new)
-    output.document(found, history_lines(found))
+    output.done(found, history_lines(found))
     return int(ExitCode.OK)
 
 

@@ -19,6 +19,7 @@ from envmedic.api.context.target import find_prefix
 from envmedic.api.planning import cases
 from envmedic.api.recovery import tell_unsettled
 from envmedic.cli.context import settings_of, target_of
+from envmedic.cli.offer import offer
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import EnvmedicError, InputError, Interrupted
 from envmedic.model.findings import Diagnosis
@@ -45,8 +46,11 @@ def run(args: argparse.Namespace, output: CommandOutput) -> int:
             where = prefix or _environment(ran.argv, output)
             output.interrupted = None if where is None else tell_unsettled(settings, where)
             kept = where is not None and _keep(where, ran, output)
-            repair = _repair_command(where) if where is not None and kept else ""
-            _report(args, output, running.diagnose_run(settings, where, ran), ran.how(), repair)
+            found = running.diagnose_run(settings, where, ran)
+            repair = _repair_command(where, found) if where is not None and kept else ""
+            _report(args, output, found, ran.how(), repair)
+            if repair:
+                offer(args, output, found, repair)
         except EnvmedicError as error:
             output.error_beside(error)
         # the command has ended by itself: its exit code counts, not that of the interrupted diagnosis
@@ -88,18 +92,23 @@ def _keep(prefix: Path, ran: running.Ran, output: CommandOutput) -> bool:
     return True
 
 
-def _repair_command(prefix: Path) -> str:
-    """The command that repairs the environment and lets the program decide; with -p where that is not the active one."""
+def _repair_command(prefix: Path, diagnosis: Diagnosis) -> str:
+    """The command that repairs the environment and lets the program decide; it says what it would be refused without."""
     try:
         active: Path | None = find_prefix(NamedTarget())
     except EnvmedicError:
         active = None
-    return shlex.join(["envmedic", "apply", "--last", *(() if active == prefix else ("-p", str(prefix)))])
+    unproven = any(item.kind == "unproven" for item in diagnosis.obstacles)
+    where = () if active == prefix else ("-p", str(prefix))
+    return shlex.join(["envmedic", "apply", "--last", *(["--no-gpu"] if unproven else []), *where])
 
 
 def _report(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis, how: str, repair: str) -> None:
     where = f" in {diagnosis.prefix}" if diagnosis.prefix else ""
-    lines = [line(f"envmedic: the command failed{where}: {how}"), *diagnosis_lines(diagnosis, repair)]
+    lines = [
+        line(f"envmedic: the command failed{where}: {how}"),
+        *diagnosis_lines(diagnosis, repair, detail=output.verbose),
+    ]
     output.report(diagnosis, lines, args.report)
     if args.report:
         output.narrate(f"envmedic: the command failed: {how}; why is in {visible(args.report)}")

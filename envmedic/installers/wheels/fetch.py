@@ -60,11 +60,12 @@ class Meter:
         self._before = 0
         self._done = 0
         self._label = ""
+        self._size: int | None = None
         self._reported = 0.0
 
     def begin(self, artifact: Artifact) -> None:
         """Start with one wheel."""
-        self._label, self._done = artifact.filename, 0
+        self._label, self._done, self._size = artifact.filename, 0, artifact.size_bytes
 
     def at(self, done: int) -> None:
         """Set the number of finished bytes of this wheel."""
@@ -74,14 +75,25 @@ class Meter:
 
     def end(self, artifact: Artifact) -> None:
         """Count this wheel as complete."""
-        self._before += artifact.size_bytes or self._done
+        whole = artifact.size_bytes or self._done
+        self._before += whole
         self._done = 0
-        self._report()
+        self._size = whole
+        self._report(item_done=whole)
 
-    def _report(self) -> None:
+    def _report(self, item_done: int | None = None) -> None:
         self._reported = time.monotonic()
-        done = self._before + self._done
-        self._emit(Progress(stage="fetch", unit="bytes", done=done, total=self._total, label=self._label))
+        self._emit(
+            Progress(
+                stage="fetch",
+                unit="bytes",
+                done=self._before + self._done,
+                total=self._total,
+                label=self._label,
+                item_done=self._done if item_done is None else item_done,
+                item_total=self._size,
+            )
+        )
 
     def notice(self, code: str, message: str) -> None:
         """Emit a warning."""

@@ -82,7 +82,13 @@ def verification_lines(verification: Verification) -> list[Line]:
     pointed = (f"  {item.check} points to: {', '.join(item.points_to)}" for item in failed)
     lines += map(line, dict.fromkeys(pointed))  # once for all devices
     if failed and not verification.passed:
-        lines += [line(""), line(f"Next: envmedic diagnose -p {shlex.quote(visible(verification.prefix))}")]
+        lines += [
+            line(""),
+            joined(
+                part("Next: ", "bold"),
+                part(f"envmedic diagnose -p {shlex.quote(visible(verification.prefix))}", "command"),
+            ),
+        ]
     return lines if verification.lock is None else [*_lock_lines(verification), line(""), *lines]
 
 
@@ -102,7 +108,8 @@ def _lock_lines(verification: Verification) -> list[Line]:
 def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[Line]:
     """Before and after, one row for each check and device whose result is not a plain pass both times."""
     earlier = {item.key: item for item in before}
-    rows, passed = [], 0
+    rows: list[tuple[Cell, ...]] = []
+    passed = 0
     alike = _alike([item for item in after if _not_run(earlier.get(item.key))])
     hidden = {item.key for group in alike.values() for item in group}
     for item in after:
@@ -115,9 +122,9 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
         note = "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}"
         if item.status != "pass":
             note = item.reason
-        rows.append(
-            (item.check, item.device or "", was.status if was else "-", item.status, duration(item.seconds), note)
-        )
+        first = part(was.status, STATUS_TONES[was.status]) if was else "-"
+        last = part(item.status, STATUS_TONES[item.status])
+        rows.append((item.check, item.device or "", first, last, duration(item.seconds), note))
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
     if passed:
         lines.append(line(f"  {passed} {'import passes' if passed == 1 else 'imports pass'} as before"))

@@ -8,7 +8,7 @@ import sys
 from envmedic import __version__
 from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument, error_document
-from envmedic.render.text import Line, joined, line, part
+from envmedic.render.text import Line, joined, line, part, with_commands
 
 _STATES = {
     RECOVERABLE: "A transaction was interrupted; `envmedic recover` settles it",
@@ -33,10 +33,13 @@ def failure_lines(error: ErrorDocument) -> list[Line]:
         cause = []
     details = [text for text in details if text.strip().removeprefix("cause:").strip() not in cause]
     return [
-        joined(part("error:", "bad"), f" {error.summary}"),
-        *(line(f"  | {text}") for text in details),
-        *(line(f"  {'cause:' if number == 0 else '      '} {text}") for number, text in enumerate(cause)),
-        *([line(f"  hint: {error.hint}")] if error.hint else []),
+        joined(part("error:", "bad"), " ", part(error.summary, "bold")),
+        *(joined(part("  | ", "dim"), text) for text in details),
+        *(
+            (part(f"  {'cause:' if number == 0 else '      '} ", "bold"), *with_commands(text))
+            for number, text in enumerate(cause)
+        ),
+        *([(part("  hint: ", "accent"), *with_commands(error.hint))] if error.hint else []),
     ]
 
 

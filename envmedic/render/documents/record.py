@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from envmedic.model.pins import LiftedPin, NextSync
 from envmedic.model.record import Difference, Generation, History, Left, Record
+from envmedic.render.documents.changes import ARROW, NOTHING
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.documents.plan import diff_lines, pin_lines, sync_lines
 from envmedic.render.style import duration, size
-from envmedic.render.text import Line, joined, line, part, section, table, visible
+from envmedic.render.text import Cell, Line, TextPart, joined, line, part, section, table, visible
 
 _FAILED_SHOWN = 4
 """Failures of one round that are shown: an import that fails takes dozens of checks with it."""
@@ -79,11 +80,16 @@ def _changed(record: Record) -> list[Line]:
         # an undo goes from the state after the repair to the one before it
         before, after = after, before
     rows = [
-        (name, before.get(name, "-"), "->", after.get(name, "-"))
+        _move(name, before.get(name), after.get(name))
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     ]
     return [line(""), *table(rows)] if rows else []
+
+
+def _move(name: str, before: str | None, after: str | None) -> tuple[Cell, ...]:
+    """A row of what differs: name, before and after."""
+    return part(name, "bold"), part(before or NOTHING, "bad"), ARROW, part(after or "removed", "good")
 
 
 def _result(record: Record, *, moved: bool) -> list[Line]:
@@ -96,7 +102,7 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
                 part("Snapshot", "bold"), "     ", part("kept", "good"), f" in {duration(sum(record.seconds.values()))}"
             ),
             *([line(SHARED)] if record.clone == "link" else []),
-            line(f"To go back to it: envmedic undo -p {target} {record.transaction}"),
+            _way("To go back to it: ", f"envmedic undo -p {target} {record.transaction}"),
         ]
     if record.environment == "unchanged":
         already = record.plan.purpose == "install" and record.failure is None
@@ -104,11 +110,15 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     if record.environment == "restored":
         purpose = record.plan.purpose
         lines = [joined(head, "  ", part(f"back as it was {_BEFORE[purpose]}", "good")), *_project(record)]
-        return lines if record.failure else [*lines, line(f"To bring {_BACK[purpose]} back: envmedic redo -p {target}")]
+        return (
+            lines
+            if record.failure
+            else [*lines, _way(f"To bring {_BACK[purpose]} back: ", f"envmedic redo -p {target}")]
+        )
     if record.environment == "installed":
         how = "brought back" if moved else f"installed and checked in {duration(sum(record.seconds.values()))}"
         state = part(how, "warn" if record.left else "good")
-        return [joined(head, "  ", state), line(f"To go back: envmedic undo -p {target}")]
+        return [joined(head, "  ", state), _way("To go back: ", f"envmedic undo -p {target}")]
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
     if record.outcome == "partial":
@@ -126,8 +136,13 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
         *program_lines(record, moved=moved),
         *pin_lines(_lifted(record)),
         *(row for item in synced for row in sync_lines(item, after=True)),
-        line(f"To go back: envmedic undo -p {target}"),
+        _way("To go back: ", f"envmedic undo -p {target}"),
     ]
+
+
+def _way(label: str, command: str) -> Line:
+    """A command to type, after its label."""
+    return (TextPart(label), TextPart(command, "command"))
 
 
 def program_lines(record: Record, *, moved: bool = False) -> list[Line]:
@@ -140,8 +155,8 @@ def program_lines(record: Record, *, moved: bool = False) -> list[Line]:
         return []
     return [
         joined(part("Program", "bold"), "      your program was not run; to run it, and to let it decide if it fails:"),
-        line(f"  envmedic run -p {target} -- CMD"),
-        line(f"  envmedic apply --last -p {target}"),
+        _way("  ", f"envmedic run -p {target} -- CMD"),
+        _way("  ", f"envmedic apply --last -p {target}"),
     ]
 
 
@@ -235,7 +250,7 @@ def _only_copies(item: Generation) -> list[Line]:
 
 def difference_lines(found: Difference) -> list[Line]:
     """The differences of two states: distributions, then files."""
-    rows = [(item.name, item.before or "-", "->", item.after or "-") for item in found.distributions]
+    rows = [_move(item.name, item.before, item.after) for item in found.distributions]
     lines = [
         joined(part("From", "bold"), f" {_state(found.before)} ", part("to", "bold"), f" {_state(found.after)}"),
         line(""),
