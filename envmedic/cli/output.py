@@ -41,6 +41,8 @@ class CommandOutput:
         self._err_style = Style(colour=wants_colour(sys.stderr, colour), width=partial(columns, sys.stderr))
         self.narrator = Narrator(sys.stderr, self._err_style, -1 if quiet else verbose)
         _tolerate_any_text(sys.stdout)
+        self.target: tuple[str, ...] = ()
+        """The words by which the user named the environment: commands that errors show are about the same one."""
         self.interrupted: str | None = None
         """The interrupted transaction on the environment that the command reads, which its document names."""
         self._events = _events_file(events)
@@ -50,7 +52,12 @@ class CommandOutput:
     @classmethod
     def of(cls, args: argparse.Namespace) -> CommandOutput:
         """From parsed options."""
-        return cls(json=args.json, quiet=args.quiet, verbose=args.verbose, colour=args.color, events=args.events)
+        output = cls(json=args.json, quiet=args.quiet, verbose=args.verbose, colour=args.color, events=args.events)
+        given = (("-n", "name"), ("-p", "prefix"), ("--python", "python"))
+        output.target = tuple(
+            word for flag, name in given if (value := getattr(args, name, None)) for word in (flag, value)
+        )
+        return output
 
     def document(self, document: object, lines: Sequence[Line]) -> None:
         """Print `document` as JSON under ``--json``, else `lines`."""
@@ -126,7 +133,7 @@ class CommandOutput:
     def error_beside(self, error: EnvmedicError) -> None:
         """Print `error` on stderr alone, for commands whose stdout belongs to the user's program."""
         self.narrator.close()
-        write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
+        write(sys.stderr, "\n".join(self._err_style.text(error_lines(error, self.target))) + "\n")
 
     def error(self, error: EnvmedicError) -> None:
         """Print `error`: as a document under ``--json``, and as text on stderr unless that would mix with events."""
@@ -134,7 +141,7 @@ class CommandOutput:
         if self.json:
             write(sys.stdout, _json(error_document(error)) + "\n")
         if not (self.json and self._events is sys.stderr):
-            write(sys.stderr, "\n".join(self._err_style.text(error_lines(error))) + "\n")
+            write(sys.stderr, "\n".join(self._err_style.text(error_lines(error, self.target))) + "\n")
 
     def _write_event(self, event: Event) -> None:
         if self._events is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from envmedic.model.plan import Plan
@@ -14,6 +16,25 @@ if TYPE_CHECKING:
 _FLAGS = ("last", "offline", "no_gpu", "pin", "deep")
 _VALUES = ("pass_after", "torch_index", "installer", "timeout")
 _DEFAULTS = {"installer": DEFAULT}
+
+
+_OF_ENVIRONMENT = re.compile(
+    r"`envmedic (?P<command>apply|diagnose|diff|facts|guard|history|lock|plan|prune|recover|redo|report|snapshot|undo|verify)"
+    r"(?P<rest>[^`]*)`"
+)
+"""A command line in a sentence that is about an environment."""
+
+
+def aimed(text: str, target: Sequence[str]) -> str:
+    """`text` with `target`, the words that name an environment, in the commands that it shows and that name none."""
+
+    def with_target(found: re.Match[str]) -> str:
+        rest = found["rest"]
+        if " -- " in rest or {"-p", "-n", "--prefix", "--name", "--python"} & {*rest.split()}:
+            return found[0]
+        return f"`envmedic {found['command']}{rest} {shlex.join(target)}`"
+
+    return _OF_ENVIRONMENT.sub(with_target, text) if target else text
 
 
 def apply_command(plan: Plan, args: argparse.Namespace) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match", "command"]
+Tone = Literal["plain", "good", "bad", "warn", "dim", "bold", "accent", "match", "command", "number"]
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _TAB: Final = 4
 _PICTURES: Final = 0x2400

@@ -19,19 +19,20 @@ from textual.signal import Signal
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode, InputError
 from envmedic.render.progress.result import verdict_line
-from envmedic.render.text import Line, bare, line
+from envmedic.render.text import Line, Tone, bare, line
 from envmedic.tui.early import EarlyInput, Typed
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
-from envmedic.tui.preferences import keep_theme, kept_theme
+from envmedic.tui.preferences import Layout, keep_layout, keep_theme, kept_layout, kept_theme
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import AppState, no_plan, not_chosen
 from envmedic.tui.terminal import Terminal
-from envmedic.tui.themes import DARK, THEMES, VARIABLE
+from envmedic.tui.themes import DARK, VARIABLE, built_in_themes, depth_of, own_themes, tone_styles
 
 if TYPE_CHECKING:
+    from rich.style import Style
     from textual.command import Provider
 
     from envmedic.model.findings import Finding
@@ -60,6 +61,7 @@ class EnvmedicApp(App[int]):
         Binding("ctrl+p", "command_palette", "Commands", priority=True),
         Binding("g", "show_repair", "The repair"),
         Binding("z", "undo", "Undo", show=False),
+        Binding("comma", "settings", "Settings", key_display=",", show=False),
         Binding("q", "quit", "Quit"),
         Binding("ctrl+q", "quit", "Quit", priority=True, show=False),
     ]
@@ -85,13 +87,18 @@ class EnvmedicApp(App[int]):
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
         self._session = AppState(settings, options)
-        # Textual's own themes lack the variables for tones, which the style sheet needs
+        # Textual's own themes lack the variables for tones, which the style sheet needs: they come when they are wanted
         for name in tuple(self.available_themes):
             self.unregister_theme(name)
-        for theme in THEMES:
+        self._own_themes = own_themes(depth_of(self.console.color_system))
+        for theme in self._own_themes:
             self.register_theme(theme)
+        self._tones: tuple[str, dict[Tone, Style]] = ("", {})
         self._unreadable: EnvmedicError | None = None
         """The error from reading the theme of the last run."""
+        self.layout = self._kept_layout()
+        """How the UI looks beside its theme, and where it was left."""
+        self._session = replace(self._session, last=self.layout.environment)
         self._begin_with(os.environ.get(VARIABLE) or self._kept_theme())
 
     @property
@@ -109,14 +116,31 @@ class EnvmedicApp(App[int]):
         """Do something on the App's own thread; may be called from any."""
         self.call_later(call)
 
+    @property
+    def tones(self) -> dict[Tone, Style]:
+        """Styles of the tones in the theme that is used."""
+        if self._tones[0] != self.theme:
+            self._tones = (self.theme, tone_styles(self.current_theme))
+        return self._tones[1]
+
+    def offer_themes(self) -> tuple[str, ...]:
+        """Make Textual's own themes usable too, and return the names of all."""
+        if len(self.available_themes) == len(self._own_themes):
+            for theme in built_in_themes():
+                self.register_theme(theme)
+        own = tuple(theme.name for theme in self._own_themes)
+        return (*own, *(name for name in self.available_themes if name not in own))
+
     def use_theme(self, name: str) -> None:
         """Use the theme `name`, or the dark one for an unknown name."""
+        if name not in self.available_themes:
+            self.offer_themes()
         self.theme = name if name in self.available_themes else DARK
 
     def _begin_with(self, name: str) -> None:
         """Look like that from the first frame; Textual would make every style twice."""
-        theme = self.available_themes.get(name, THEMES[0])
-        if not theme.dark:
+        theme = self.available_themes.get(name)
+        if theme is None or not theme.dark:
             self.use_theme(name)
             return
         # What Textual does when `theme` changes, without a second run over all styles.
@@ -131,6 +155,25 @@ class EnvmedicApp(App[int]):
             keep_theme(self.theme)
         except InputError as error:
             self.show_error(error)
+
+    def keep(self, **changes: str | int | bool) -> None:  # fields of `Layout`
+        """Change the layout, now and for later runs."""
+        changed = replace(self.layout, **changes)
+        if changed == self.layout:
+            return
+        self.layout = changed
+        self.changed.publish(self._session)
+        try:
+            keep_layout(self.layout)
+        except InputError as error:
+            self.show_error(error)
+
+    def _kept_layout(self) -> Layout:
+        try:
+            return kept_layout()
+        except InputError as error:
+            self._unreadable = error
+            return Layout()
 
     def _kept_theme(self) -> str:
         try:
@@ -320,6 +363,41 @@ class EnvmedicApp(App[int]):
             UndoRedo(self, self.session.chosen).undo()
         else:
             self.show_error(not_chosen())
+
+    def action_settings(self) -> None:
+        """Open the settings."""
+        from envmedic.tui.panels.base import Panel
+        from envmedic.tui.panels.settings import SettingsPanel
+
+        if not isinstance(self.screen, Panel):
+            self.push_screen(SettingsPanel())
+
+    def action_themes(self) -> None:
+        """Choose a theme, with a preview."""
+        from envmedic.tui.panels.settings import ThemePanel
+
+        self.push_screen(ThemePanel())
+
+    def action_report(self) -> None:
+        """Ask for a directory, and write a report of the last repair of the chosen environment there."""
+        from envmedic.tui.panels.base import Prompt
+        from envmedic.tui.widgets.paths import PathSuggester
+
+        if not self.session.chosen:
+            self.show_error(not_chosen())
+            return
+        text = [line("The directory for Markdown, a card (SVG) and a page (HTML). The Markdown is copied, too.")]
+        panel = Prompt("Write a report", text, suggester=PathSuggester(), value=os.getcwd())  # noqa: PTH109  # a text
+        self.push_screen(panel, self._report)
+
+    def _report(self, folder: str | None) -> None:
+        if folder:
+            self.effects.report(self.session.chosen, folder, self._reported)
+
+    def _reported(self, written: tuple[tuple[str, ...], str]) -> None:
+        paths, text = written
+        self.copy_to_clipboard(text)
+        self.notify("\n".join(paths), title="Written; the Markdown was copied", markup=False)
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""

@@ -79,6 +79,8 @@ class AppState(msgspec.Struct, frozen=True):
 
     settings: Settings
     options: ApplyOptions
+    last: str = ""
+    """Prefix that was worked on in the last run, empty without one."""
     searching: bool = True
     """Whether the search for environments is still running."""
     environments: tuple[Known, ...] = ()
@@ -126,7 +128,10 @@ class AppState(msgspec.Struct, frozen=True):
         ordered = sorted((*found, *named), key=lambda item: not item.found.active)
         merged = tuple(_merged(item, kept.get(item.prefix)) for item in ordered)
         # An active environment comes first; envmedic's own cannot be repaired.
-        chosen = self.chosen or next((item.prefix for item in merged if item.phase != "left"), "")
+        usable = [item for item in merged if item.phase != "left"]
+        active = next((item.prefix for item in usable if item.found.active), "")
+        left = self.last if any(item.prefix == self.last for item in usable) else ""
+        chosen = self.chosen or active or left or next((item.prefix for item in usable), "")
         return replace(self, environments=merged, chosen=chosen, searching=False)
 
     def with_state(

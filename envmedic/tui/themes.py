@@ -1,109 +1,114 @@
-"""Themes: dark, light and high contrast. No meaning is carried by colour alone."""
+"""Themes: dark, light and high contrast, each for the colours that a terminal has. No meaning is carried by colour alone."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from rich.style import Style
-from textual.theme import Theme
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
+
+from envmedic.render.text import Tone
 
 DARK, LIGHT, CONTRAST = "dark", "light", "high-contrast"
+OWN: Final = (DARK, LIGHT, CONTRAST)
 VARIABLE: Final = "ENVMEDIC_THEME"
 """The environment variable that names a theme."""
+Depth = Literal["truecolor", "256", "standard"]
+"""The colours of a terminal, as Rich names them."""
+TONES: Final[tuple[Tone, ...]] = ("good", "bad", "warn", "dim", "accent")
+"""Tones that have a colour. The strongest are bold too, and marks carry the meaning without colour."""
+_DIM: Final = 0.4
+"""How far the dim tone of a built-in theme is from its text towards its background."""
 
-TONES: Final[dict[str, dict[str, str]]] = {
-    DARK: {"good": "#87c38a", "bad": "#ef7a7a", "warn": "#e5c07b", "dim": "#8b93a1", "accent": "#5fd7d7"},
-    LIGHT: {"good": "#005f00", "bad": "#af0000", "warn": "#875f00", "dim": "#5c6370", "accent": "#006a6a"},
-    CONTRAST: {"good": "#00ff00", "bad": "#ff8080", "warn": "#ffff00", "dim": "#e0e0e0", "accent": "#00ffff"},
-}
-"""Colours of tones by theme. The strongest tones are bold too, and marks carry the meaning without colour."""
+_ROLES: Final = (
+    "foreground", "background", "surface", "panel", "primary", "secondary", "good", "bad", "warn", "dim", "accent",
+    "border", "border-blurred", "cursor", "cursor-text", "cursor-blurred",
+)  # fmt: skip
+_COLOURS: Final[dict[tuple[str, Depth], str]] = {
+    (DARK, "truecolor"): "d8dee9 14171c 1a1e25 252b35 5fafd7 8787af 87c38a ef7a7a e5c07b 8b93a1 5fd7d7 3b4252 2e3440 2a5074 ffffff 2a313c",
+    # values of the palettes themselves: the nearest ones to others turn a calm slate into black, navy and teal
+    (DARK, "256"): "d0d0d0 121212 1c1c1c 303030 5fafd7 8787af 87d787 ff8787 ffd787 949494 5fd7d7 444444 303030 005f87 ffffff 3a3a3a",
+    (DARK, "standard"): "ffffff 000000 000000 000000 55ffff aaaaaa 55ff55 ff5555 ffff55 aaaaaa 55ffff aaaaaa 555555 0000aa ffffff 555555",
+    (LIGHT, "truecolor"): "1c1c1c fafafa f0f0f0 e2e4e8 005f87 5f5f87 005f00 af0000 875f00 5c6370 006a6a 8a8f98 c4c8ce c3def0 000000 dfe2e6",
+    (LIGHT, "256"): "1c1c1c ffffff eeeeee dadada 005f87 5f5f87 005f00 af0000 875f00 585858 005f5f 8a8a8a c6c6c6 afd7ff 000000 dadada",
+    (LIGHT, "standard"): "000000 ffffff ffffff ffffff 0000aa 555555 00aa00 aa0000 aa5500 555555 0000aa 555555 aaaaaa 0000aa ffffff aaaaaa",
+    (CONTRAST, "truecolor"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8080 ffff00 e0e0e0 00ffff ffffff 808080 000090 ffffff 404040",
+    (CONTRAST, "256"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8787 ffff00 e4e4e4 00ffff ffffff 808080 000087 ffffff 444444",
+    (CONTRAST, "standard"): "ffffff 000000 000000 000000 ffffff ffffff 55ff55 ff5555 ffff55 ffffff 55ffff ffffff aaaaaa 0000aa ffffff 555555",
+}  # fmt: skip
+"""Colours in the order of the roles."""
 
 
-def _named(theme: str) -> dict[str, str]:
-    """The tones of a theme as variables of its style sheet."""
-    return {f"tone-{tone}": colour for tone, colour in TONES[theme].items()}
+def depth_of(colour_system: str | None) -> Depth:
+    """The colours that a terminal has; without colours it does not matter."""
+    return "256" if colour_system == "256" else "standard" if colour_system in {"standard", "windows"} else "truecolor"
 
 
-THEMES: Final = (
-    Theme(
-        name=DARK,
-        primary="#5fafd7",
-        secondary="#8787af",
-        warning="#e5c07b",
-        error="#ef7a7a",
-        success="#87c38a",
-        accent="#5fd7d7",
-        foreground="#d8dee9",
-        background="#14171c",
-        surface="#1a1e25",
-        panel="#252b35",
-        dark=True,
+def own_themes(depth: Depth) -> tuple[Theme, ...]:
+    """The themes of envmedic for a terminal with these colours."""
+    return tuple(_own(name, depth) for name in OWN)
+
+
+def _own(name: str, depth: Depth) -> Theme:
+    found = dict(zip(_ROLES, (f"#{value}" for value in _COLOURS[name, depth].split()), strict=True))
+    return Theme(
+        name=name,
+        primary=found["primary"],
+        secondary=found["secondary"],
+        warning=found["warn"],
+        error=found["bad"],
+        success=found["good"],
+        accent=found["accent"],
+        foreground=found["foreground"],
+        background=found["background"],
+        surface=found["surface"],
+        panel=found["panel"],
+        dark=name != LIGHT,
+        text_alpha=1.0 if name == CONTRAST else 0.95,
         variables={
-            **_named(DARK),
-            "footer-key-foreground": "#5fd7d7",
-            "border": "#3b4252",
-            "border-blurred": "#2e3440",
-            "block-cursor-foreground": "#ffffff",  # tones must be read on it too
-            "block-cursor-background": "#2a5074",
-            "block-cursor-blurred-background": "#2a313c",
+            **{f"tone-{tone}": found[tone] for tone in TONES},
+            "footer-key-foreground": found["accent"],
+            "border": found["border"],
+            "border-blurred": found["border-blurred"],
+            "block-cursor-foreground": found["cursor-text"],  # tones must be read on it too
+            "block-cursor-background": found["cursor"],
+            "block-cursor-blurred-background": found["cursor-blurred"],
+            **({"text-muted": found["dim"]} if name == CONTRAST else {}),
         },
-    ),
-    Theme(
-        name=LIGHT,
-        primary="#005f87",
-        secondary="#5f5f87",
-        warning="#875f00",
-        error="#af0000",
-        success="#005f00",
-        accent="#006a6a",
-        foreground="#1c1c1c",
-        background="#fafafa",
-        surface="#f0f0f0",
-        panel="#e2e4e8",
-        dark=False,
-        variables={
-            **_named(LIGHT),
-            "footer-key-foreground": "#006a6a",
-            "border": "#8a8f98",
-            "border-blurred": "#c4c8ce",
-            "block-cursor-foreground": "#000000",
-            "block-cursor-background": "#c3def0",
-            "block-cursor-blurred-background": "#dfe2e6",
-        },
-    ),
-    Theme(
-        name=CONTRAST,
-        primary="#ffffff",
-        secondary="#ffffff",
-        warning="#ffff00",
-        error="#ff8080",
-        success="#00ff00",
-        accent="#00ffff",
-        foreground="#ffffff",
-        background="#000000",
-        surface="#000000",
-        panel="#1c1c1c",
-        dark=True,
-        text_alpha=1.0,
-        variables={
-            **_named(CONTRAST),
-            "footer-key-foreground": "#00ffff",
-            "border": "#ffffff",
-            "border-blurred": "#808080",
-            "text-muted": "#e0e0e0",
-            "block-cursor-foreground": "#ffffff",
-            "block-cursor-background": "#000090",
-            "block-cursor-blurred-background": "#404040",
-        },
-    ),
-)
+    )
 
 
-@cache
-def tone_styles(theme: str) -> dict[str, Style]:
-    """Styles of tones in that theme, an unknown one being the dark one."""
-    colours = TONES.get(theme, TONES[DARK])
-    styles = {tone: Style(color=colour, bold=tone in {"bad", "accent"} or None) for tone, colour in colours.items()}
-    marks = {"bold": Style(bold=True), "match": Style(reverse=True, bold=True), "command": styles["accent"]}
+def built_in_themes() -> tuple[Theme, ...]:
+    """Textual's own themes with colours for the tones; ``ansi-dark`` and ``ansi-light`` take those of the terminal."""
+    return tuple(map(_with_tones, BUILTIN_THEMES.values()))
+
+
+def _with_tones(theme: Theme) -> Theme:
+    tones = {"good": theme.success, "bad": theme.error, "warn": theme.warning, "accent": theme.accent or theme.primary}
+    tones["dim"] = "ansi_bright_black" if theme.ansi else _dim(theme)
+    named = {f"tone-{tone}": colour or theme.primary for tone, colour in tones.items()}
+    made = Theme(**{**vars(theme), "variables": {**theme.variables, **named}})
+    # keys of the footer stand out as in envmedic's own themes
+    made.variables.setdefault("footer-key-foreground", named["tone-accent"])
+    return made
+
+
+def _dim(theme: Theme) -> str:
+    colours = theme.to_color_system().generate()
+    return Color.parse(colours["foreground"]).blend(Color.parse(colours["background"]), _DIM).hex
+
+
+def tone_styles(theme: Theme) -> dict[Tone, Style]:
+    """Styles of the tones in that theme."""
+    styles: dict[Tone, Style] = {}
+    for tone in TONES:
+        colour = Color.parse(theme.variables[f"tone-{tone}"]).rich_color
+        styles[tone] = Style(color=colour, bold=tone in {"bad", "accent"} or None)
+    marks: dict[Tone, Style] = {
+        "bold": Style(bold=True),
+        "match": Style(reverse=True, bold=True),
+        "command": styles["accent"],
+        "number": Style(color=Color.parse(theme.secondary or theme.primary).rich_color),
+    }
     return {**styles, **marks, "plain": Style()}

@@ -63,7 +63,7 @@ def test_what_is_no_requirement_is_refused(reader: Shell, shared: Case, text: st
 def test_people_read_the_answer_first(reader: Shell, shared: Case) -> None:
     done = reader.envmedic("check", "-p", str(shared.prefix), f"torchvision=={REPAIRED}")
     assert done.out.startswith("yes, with changes  torchvision")
-    assert f"{BROKEN} -> {REPAIRED}" in done.out
+    assert f"torchvision  {BROKEN}  →  {REPAIRED}" in done.out
 
 
 @pytest.mark.parametrize("named", ["", "mine="])

@@ -36,7 +36,7 @@ def test_help_is_printed_in_any_encoding(command: str, encoding: str) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert "usage: envmedic" in done.stdout.decode(encoding)
+    assert "Usage: envmedic" in done.stdout.decode(encoding)
     assert b"\\u" not in done.stdout
 
 

@@ -84,7 +84,7 @@ def test_torch_moves_on_with_what_is_bound_to_it_and_comes_back(moving: tuple[Pa
     assert any(note.startswith("trainer 1.0 requires torch<=") for note in plan["notes"])
     file = room / "plan.json"
     shown = user.envmedic("plan", "--policy", "newest", "--no-gpu", *target)
-    assert f"Moves        torch {TORCH} -> {found.versions['torch']}, torchvision {REPAIRED} -> " in shown.out
+    assert f"Move torch {TORCH} → {found.versions['torch']}, torchvision {REPAIRED} → " in shown.out
     assert shown.out.rstrip().endswith(f"envmedic apply --policy newest --no-gpu -p {prefix}")
     facts = user.envmedic("facts", "--host-only", "--json").document
     facts["host"]["machine"] = "aarch64" if facts["host"]["machine"] == "x86_64" else "x86_64"

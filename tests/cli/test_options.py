@@ -171,7 +171,7 @@ def test_json_is_one_document_and_narration_is_on_stderr(reader: Shell, shared: 
 def test_quiet_is_silent_but_for_the_result(reader: Shell, shared: Case) -> None:
     done = reader.envmedic("plan", "-q", "--playbook", "nms-cuda", "-p", str(shared.prefix))
     assert (done.code, done.err) == (0, "")
-    assert f"{BROKEN} -> {REPAIRED}" in done.out
+    assert f"torchvision  {BROKEN}  →  {REPAIRED}" in done.out
 
 
 def test_colour_is_asked_for(reader: Shell) -> None:

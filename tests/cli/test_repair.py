@@ -210,7 +210,7 @@ def test_on_a_terminal_no_is_no_and_yes_is_yes(user: Shell, case: Case) -> None:
         assert "error: The repair was declined" in refused.err
         assert "The environment is unchanged" in refused.err
         assert state_of(case.prefix) == before
-    assert f"{BROKEN} -> {REPAIRED}" in refused.err
+    assert f"torchvision  {BROKEN}  →  {REPAIRED}" in refused.err
     agreed = on_terminal(user, *arguments, answer=b"y\n")
     assert agreed.code == 0, agreed.told()
     assert torchvision(case.prefix) == REPAIRED

@@ -27,7 +27,8 @@ def test_a_repair_is_reported_in_every_form(user: Shell, case: Case, tmp_path: P
     told = user.envmedic("report", "-p", str(case.prefix))
     assert told.code == 0, told.told()
     assert f"| torchvision | {BROKEN} | **{REPAIRED}** |" in told.out
-    assert "could not run here; GPU not verified" in told.out
+    assert "could not run here" in told.out
+    assert "**GPU:** not verified" in told.out
     undo = next(row for row in told.out.splitlines() if row.startswith("envmedic undo -p "))
     document = user.envmedic("report", "--json", "-p", str(case.prefix)).document
     assert document["schema"] == "envmedic.report/1"

@@ -48,6 +48,7 @@ Drawing = dict[str, tuple[str, str]]
 def drawn(size: Size, home: Path) -> dict[str, Drawing]:
     """Every scene, as the app draws it."""
     variables = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_CACHE_HOME": str(home / "cache")}
+    variables |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}  # themes are made for the colours of the terminal
     with mock.patch.dict(os.environ, variables):
         for name in ("NO_COLOR", "ENVMEDIC_THEME", "VISUAL", "EDITOR"):
             os.environ.pop(name, None)

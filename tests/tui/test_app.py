@@ -191,4 +191,4 @@ def test_envmedic_alone_without_a_terminal_is_short_help() -> None:
     argv = [sys.executable, "-m", "envmedic"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, cwd=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: envmedic")
+    assert done.stderr.startswith("Usage: envmedic")

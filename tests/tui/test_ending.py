@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import ErrorPanel
+from envmedic.tui.panels.settings import ThemePanel
 from envmedic.tui.themes import CONTRAST, DARK, LIGHT
 from tests.tui.support import app, drive, shown, until
 
@@ -111,7 +112,15 @@ class TestTheme:
         async def choosing(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
             assert opened.theme == DARK
             await pilot.press("ctrl+p")
-            await pilot.press(*"theme: light", "enter")
+            await pilot.press(*"theme", "enter")
+            await until(pilot, lambda: isinstance(opened.screen, ThemePanel) and opened.screen.focused is not None)
+            await pilot.press("down")
+            await until(pilot, lambda: opened.theme == LIGHT, "the preview")
+            await pilot.press("escape")
+            await until(pilot, lambda: opened.theme == DARK, "the theme as it was")
+            opened.action_themes()
+            await until(pilot, lambda: isinstance(opened.screen, ThemePanel) and opened.screen.focused is not None)
+            await pilot.press("down", "enter")
             await until(pilot, lambda: opened.theme == LIGHT)
 
         async def later(opened: EnvmedicApp, pilot: Pilot[int]) -> None:

@@ -241,7 +241,7 @@ def _installable(
         breaks=broken,
         variant=variant,
         index=found.index,
-        command=_command(new, found.index) if verdict != "does-not-work" else (),
+        command=_command(state.environment.prefix, new, found.index) if verdict != "does-not-work" else (),
     )
 
 
@@ -311,10 +311,12 @@ def _breaks(state: WhatIfRequest, artifacts: Sequence[New]) -> tuple[str, ...]:
     return tuple(broken)
 
 
-def _command(artifacts: Sequence[New], index: str | None) -> tuple[str, ...]:
+def _command(prefix: str, artifacts: Sequence[New], index: str | None) -> tuple[str, ...]:
     pins = tuple(f"{item.name}=={item.version}" for item in artifacts)
     # an extra index, not the only one: the variant's own index has few of the other distributions
-    return ("uv", "pip", "install", *(("--extra-index-url", index) if index else ()), *pins) if pins else ()
+    # named: an installer takes the active environment otherwise, which may be another one
+    words = ("uv", "pip", "install", "--python", f"{prefix}/bin/python")
+    return (*words, *(("--extra-index-url", index) if index else ()), *pins) if pins else ()
 
 
 def _guided(state: WhatIfRequest) -> list[Consideration]:

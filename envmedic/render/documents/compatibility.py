@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from envmedic.model.answers.compatibility import Compatibility, Verdict, WheelsTogether
 from envmedic.render.documents.changes import change_lines
-from envmedic.render.text import Line, Tone, joined, line, part, section
+from envmedic.render.text import Line, TextPart, Tone, joined, line, part, section
 
 _WORDS: dict[Verdict, tuple[str, Tone]] = {
     "works": ("yes", "good"),
@@ -29,7 +29,8 @@ def compatibility_lines(found: Compatibility) -> list[Line]:
     if found.together is not None:
         lines += section("Instead", [line(f"  {text}") for text in _instead(found.together)])
     if found.command:
-        lines += [line(""), line("Nothing has been changed. By hand:"), line(f"  {shlex.join(found.command)}")]
+        lines += [line(""), line("Nothing has been changed. By hand:", "bold")]
+        lines.append((TextPart("  "), part(shlex.join(found.command), "command")))
     return lines
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+
+import msgspec
 
 from envmedic import __version__
 from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument, error_document
-from envmedic.render.text import Line, joined, line, part, with_commands
+from envmedic.render.next_command import aimed
+from envmedic.render.text import Line, TextPart, joined, part, with_commands
 
 _STATES = {
     RECOVERABLE: "A transaction was interrupted; `envmedic recover` settles it",
@@ -16,10 +20,12 @@ _STATES = {
 }
 
 
-def error_lines(error: EnvmedicError | ErrorDocument) -> list[Line]:
-    """The whole error, without secrets."""
+def error_lines(error: EnvmedicError | ErrorDocument, target: Sequence[str] = ()) -> list[Line]:
+    """The whole error, without secrets; `target` are the words by which the user named the environment."""
     error = error_document(error) if isinstance(error, EnvmedicError) else error
-    return [*failure_lines(error), line(f"  {_STATES.get(error.environment, 'The environment is unchanged')}")]
+    state = aimed(_STATES.get(error.environment, "The environment is unchanged"), target)
+    hinted = msgspec.structs.replace(error, hint=aimed(error.hint, target) if error.hint else error.hint)
+    return [*failure_lines(hinted), (TextPart("  "), *with_commands(state))]
 
 
 def failure_lines(error: ErrorDocument) -> list[Line]:

@@ -21,9 +21,14 @@ def host_card(host: Host | None, error: EnvmedicError | None) -> list[Line]:
     # the sort is stable: all other rows keep their order
     rows = sorted(host_rows(host), key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else len(_FIRST))
     if not host.gpus:
-        rows.insert(0, ("gpu", "none that the driver reports"))
+        rows = [("gpu", no_gpu(host)), *(row for row in rows if row[0] not in _FIRST)]
     foreign = [line(f"! not this machine: {host.source}", "warn")] if host.source != "observed" else []
     return [*foreign, *pairs(rows)]
+
+
+def no_gpu(host: Host) -> str:
+    """That there is no GPU, and whether there is a driver."""
+    return f"No NVIDIA GPU here ({'driver ' + host.driver_version if host.driver_version else 'no driver found'})"
 
 
 def environment_rows(environment: Environment) -> list[Line]:

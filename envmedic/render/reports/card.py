@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from envmedic.model.answers.report import Report
-from envmedic.render.reports.words import checked, good, moves, took, verdict
+from envmedic.render.reports.words import checked, good, moves, on_gpu, took, verdict
 from envmedic.render.text import ELLIPSIS, visible
 
 _WIDTH, _ROW, _LEFT, _BODY = 720, 26, 28, 14
-_LETTERS = 82
+_LETTERS = 78
 """Letters of the body that fit into a line."""
 _CHANGES_SHOWN = 6
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -33,6 +33,7 @@ def card(report: Report) -> str:
         _row([("Checks  ", _DIM), (checked(report), _TEXT)]),
         _row([("Took    ", _DIM), (took(report), _TEXT)]),
     ]
+    rows += [_row([("GPU     ", _DIM), (on_gpu(report), _TEXT)])] if on_gpu(report) else []
     rows += [_row([("Still   ", _DIM), (text, _WARN)]) for text in report.left[:2]]
     rows += [_row([("Why     ", _DIM), (report.failure, _BAD)])] if report.failure else []
     rows += [_row([("Undo    ", _DIM), (report.undo, _TEXT)])] if report.undo else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envmedic.model.answers.report import Report
-from envmedic.render.reports.words import checked, good, moves, took, verdict
+from envmedic.render.reports.words import checked, good, moves, on_gpu, took, verdict
 from envmedic.render.text import visible
 
 _ACTING = re.compile(r"([\\`*_{}\[\]<>()#+!|@~])")
@@ -27,6 +27,7 @@ def markdown(report: Report) -> str:
         f"{report.unchanged} {'other ' if rows else ''}packages are unchanged.",
         "",
         f"**Checks:** {_plain(checked(report))}  ",  # two spaces: the next one is a line of its own
+        *([f"**GPU:** {_plain(on_gpu(report))}  "] if on_gpu(report) else []),
         f"**Took:** {took(report)}",
     ]
     lines += [f"- still wrong: {_plain(text)}" for text in report.left]

@@ -7,7 +7,7 @@ from html import escape
 
 from envmedic.model.answers.report import Report, ReportedCheck
 from envmedic.render.events import STAGES
-from envmedic.render.reports.words import checked, good, moves, took, verdict
+from envmedic.render.reports.words import checked, good, moves, on_gpu, took, verdict
 from envmedic.render.style import duration
 from envmedic.render.text import visible
 
@@ -41,6 +41,9 @@ def page(report: Report) -> str:
         "<h2>What changed</h2>",
         _tree(report),
         f"<h2>Checks: {_told(checked(report))}</h2>" if report.checks else "",
+        f'<p class="{"good" if on_gpu(report) == "verified" else "warn"}">GPU: {_told(on_gpu(report))}</p>'
+        if on_gpu(report)
+        else "",
         _checks(report.checks) if report.checks else "",
         f"<h2>Time: {took(report)}</h2>",
         _timing(report),

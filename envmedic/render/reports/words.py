@@ -44,8 +44,12 @@ def checked(report: Report) -> str:
     parts += [f"{report.mended} of them failed before"] if report.mended else []
     parts += [f"{report.failed} failed"] if report.failed else []
     parts += [f"{report.skipped} could not run here"] if report.skipped else []
-    gpu = "" if report.gpu == "not needed" else f"; GPU {report.gpu}"
-    return f"{', '.join(parts)}{gpu}" if report.checks else "none"
+    return ", ".join(parts) if report.checks else "none"
+
+
+def on_gpu(report: Report) -> str:
+    """Whether a GPU has proven it; empty where none was needed."""
+    return "" if report.gpu == "not needed" else report.gpu
 
 
 def took(report: Report) -> str:

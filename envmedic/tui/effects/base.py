@@ -57,6 +57,9 @@ class Front(Protocol):
     def later(self, call: Callable[[], object]) -> None:
         """Do something on the App's thread; may be called from any."""
 
+    def keep(self, *, environment: str) -> None:
+        """Begin with this environment in the next run."""
+
     def show_error(self, error: EnvmedicError) -> None:
         """Show the panel of an error that belongs to nothing on the screen."""
 
@@ -164,6 +167,7 @@ class Effects:
 
     def choose(self, prefix: str) -> None:
         """Work on the environment at `prefix` from now on."""
+        self._front.keep(environment=prefix)
         merely_found = self._merely_found(prefix)
         self._named_by_hand.add(prefix)
         if prefix == self._session.chosen and not merely_found:
@@ -182,6 +186,19 @@ class Effects:
     def _named(self, found: FoundEnvironment) -> None:
         self._front.update(self._session.adding(_known(found)))
         self.choose(found.prefix)
+
+    def report(self, prefix: str, folder: str, then: Callable[[tuple[tuple[str, ...], str]], None]) -> None:
+        """Write a report of the last repair of `prefix` into `folder`; gives the paths, and the Markdown."""
+
+        def work(_settings: Settings, _job: BackgroundJob[tuple[tuple[str, ...], str]]) -> tuple[tuple[str, ...], str]:
+            from envmedic.api import reporting
+            from envmedic.render.reports.forms import TEXTS
+
+            found, place = reporting.report(Path(prefix)), xdg.expanded(folder).absolute()
+            texts = {place / reporting.FILES[form]: text(found) for form, text in TEXTS.items()}
+            return tuple(map(str, reporting.write(texts))), TEXTS["markdown"](found)
+
+        self.job("report", f"writing a report into {folder}", work, then, latest="report")
 
     # texts
 

@@ -39,8 +39,12 @@ def help_panel(screen: Screen[object]) -> TextPanel:
 
 def _rank(binding: Binding) -> int:
     """What the footer shows comes first, then what else is envmedic's; how to move about everybody knows."""
-    moves = binding.action.rpartition(".")[2].startswith(_MOVES)
-    return 2 if moves and not binding.show else int(not binding.show)
+    return 2 if moves_about(binding) and not binding.show else int(not binding.show)
+
+
+def moves_about(binding: Binding) -> bool:
+    """Whether a key only moves what is seen or highlighted."""
+    return binding.action.rpartition(".")[2].startswith(_MOVES)
 
 
 def _about(focused: Widget | None, screen: Screen[object]) -> str:

@@ -16,6 +16,7 @@ from envmedic.render.pages.finding import finding_item
 from envmedic.render.text import Line
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven
+from envmedic.tui.preferences import NARROWEST, WIDEST
 from envmedic.tui.screens.base import BaseScreen, Searchable
 from envmedic.tui.screens.home_lines import (
     environment_card,
@@ -78,6 +79,8 @@ class HomeScreen(BaseScreen):
         Binding("e", "app.named_environment", "Other env"),
         Binding("b", "app.playbooks", "Playbooks"),
         *(Binding(str(number), f"part('{name}')", show=False) for number, name in enumerate(PARTS, start=1)),
+        Binding("left_square_bracket", "widen(-4)", "Narrower list", key_display="[", show=False),
+        Binding("right_square_bracket", "widen(4)", "Wider list", key_display="]", show=False),
         Binding("r", "reread", "Read again", show=False),
         Binding("x", "stop_reading", "Stop reading", show=False),
     ]
@@ -158,6 +161,7 @@ class HomeScreen(BaseScreen):
         if environments.chosen is None or session.chosen != self._marked:
             environments.highlight(session.chosen)
         self._marked = session.chosen
+        self.query_one("#left").styles.width = "100%" if self.narrow else f"{self.envmedic.layout.list_percent}%"
         self._cards(session)
         self.query_one("#verdict", LineView).show(verdict_lines(session))
         findings.empty = no_findings(session)
@@ -173,6 +177,12 @@ class HomeScreen(BaseScreen):
         else:
             host.show(host_card(session.host, session.host_error))
             about.show(environment_card(session.current))
+
+    def action_widen(self, percent: int) -> None:
+        """Make the list wider or narrower, where it stands beside what is found."""
+        width = self.envmedic.layout.list_percent + percent
+        if NARROWEST <= width <= WIDEST:
+            self.envmedic.keep(list_percent=width)
 
     @property
     def narrow(self) -> bool:

@@ -12,7 +12,7 @@ from envmedic.render.documents.diagnosis import headline, outlook_line, verdict_
 from envmedic.render.documents.disagreement import disagreement_lines
 from envmedic.render.documents.environments import kind_of
 from envmedic.render.documents.facts import family
-from envmedic.render.pages.cards import environment_rows, host_card, labelled
+from envmedic.render.pages.cards import environment_rows, host_card, labelled, no_gpu
 from envmedic.render.text import Line, TextPart, Tone, joined, line, part, visible
 from envmedic.tui.session import AppState, Known
 
@@ -94,10 +94,7 @@ def host_line(host: Host | None, error: EnvmedicError | None) -> Line:
     if host is None or error is not None:
         return host_card(host, error)[0]
     if not host.gpus:
-        return line(
-            f"No NVIDIA GPU here ({'driver ' + host.driver_version if host.driver_version else 'no driver found'})",
-            "dim",
-        )
+        return line(no_gpu(host), "dim")
     first, *others = host.gpus
     more = f" and {len(others)} more" if others else ""
     newest = f", runs CUDA up to {host.driver_cuda}" if host.driver_cuda else ""

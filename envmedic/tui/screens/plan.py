@@ -58,8 +58,6 @@ class PlanScreen(BaseScreen):
         """Alternatives of the last plan that could be made."""
         self._used = False
         """Whether the plan was carried out, which works once."""
-        self._detail = False
-        """Whether commands and the names of all checks are shown."""
         self._allowed: tuple[AllowName, ...] = ()
         """Protections that the user has lifted here."""
 
@@ -120,7 +118,9 @@ class PlanScreen(BaseScreen):
 
     def _show(self, *, home: bool = False) -> None:
         if self.standing and self._made is not None:
-            self.query_one(LineView).show(plan_page(self._made, self._means, detail=self._detail), home=home)
+            self.query_one(LineView).show(
+                plan_page(self._made, self._means, detail=self.envmedic.layout.commands), home=home
+            )
             self.refresh_bindings()
 
     def _failed(self, error: EnvmedicError) -> None:
@@ -149,7 +149,7 @@ class PlanScreen(BaseScreen):
 
     def action_detail(self) -> None:
         """Show the commands and the names of all checks, or fold them."""
-        self._detail = not self._detail
+        self.envmedic.keep(commands=not self.envmedic.layout.commands)
         self._show()
 
     def action_alternatives(self) -> None:

@@ -25,11 +25,12 @@ class ResultScreen(BaseScreen):
     SHOWS_REPAIR = True
     HELP = (
         "How the repair ended: packages and checks before beside after, what stays of it, and the way back. l writes lock "
-        "files of what was verified, v shows the log. Escape goes home, or back to the plan where nothing was repaired."
+        "files of what was verified, s a report to show others, v shows the log. Escape goes home, or back to the plan where nothing was repaired."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "app.undo", "Undo"),
         Binding("l", "lock", "Write locks"),
+        Binding("s", "app.report", "Report"),
         Binding("v", "log", "Log"),
         Binding("r", "again", "Plan again"),
         Binding("h", "app.history", "History"),

@@ -19,6 +19,7 @@ _STYLES: Final[dict[Tone, str]] = {
     "accent": "bold $tone-accent",
     "match": "bold reverse",
     "command": "bold $tone-accent",
+    "number": "$secondary",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,7 +15,9 @@ from textual.strip import Strip
 
 from envmedic.render.cells import marked, wrapped
 from envmedic.render.text import Line, bare, visible
-from envmedic.tui.themes import tone_styles
+
+if TYPE_CHECKING:
+    from envmedic.tui.app import EnvmedicApp
 
 
 class Toned(ScrollView):
@@ -24,7 +26,7 @@ class Toned(ScrollView):
     def strip_of(self, line: Line, width: int, base: Style) -> Strip:
         """`line` drawn from its left edge, filled up to `width`."""
         # Rich styles, not Textual content: only visible rows are drawn, many times a second
-        tones = tone_styles(self.app.theme)
+        tones = cast("EnvmedicApp", self.app).tones
         segments = [Segment(visible(text), base + tones[tone]) for text, tone in line if text]
         return Strip(segments).crop_extend(self.scroll_offset.x, self.scroll_offset.x + width, base)
 

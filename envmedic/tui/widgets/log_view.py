@@ -11,7 +11,8 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from envmedic.render.cells import marked, width
-from envmedic.render.text import part, visible
+from envmedic.render.log_tones import toned
+from envmedic.render.text import visible
 from envmedic.tui.widgets.lines import Toned
 
 KEPT_LINES = 200_000
@@ -121,5 +122,5 @@ class LogView(Toned, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One row of what is seen."""
         row = y + self.scroll_offset.y
-        shown = (part(self._lines[row]),) if row < len(self._lines) else ()
+        shown = toned(self._lines[row]) if row < len(self._lines) else ()
         return self.strip_of(marked(shown, self._needle), self.size.width, self.rich_style)
