@@ -18,6 +18,7 @@ from envmedic.tui.panels.settings import SettingsPanel
 from envmedic.tui.preferences import Layout, keep_layout, kept_layout, layout_file
 from envmedic.tui.themes import OWN, TONES, Depth, built_in_themes, own_themes, tone_styles
 from tests.envs.nms_cuda.case import Case
+from tests.support.venvs import make_venv
 from tests.tui.support import LARGE, app, drive, shown, until, until_shown
 
 
@@ -109,8 +110,8 @@ def test_the_palette_has_keys_and_the_commands_of_the_screen(active: Case) -> No
         await until(pilot, lambda: opened.session.chosen == str(active.prefix))
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(opened.screen, CommandPalette))
-        await until_shown(pilot, "Copy line")
-        assert "h  ·  Repairs of the environment" in shown(opened)
+        await until_shown(pilot, "Copy line  y")
+        assert "History: repairs, what is kept, and the ways back  h" in shown(opened)
 
     drive(scenario, LARGE)
 
@@ -130,15 +131,17 @@ def test_settings_are_on_one_screen_and_what_is_kept_is_kept(active: Case) -> No
     assert kept_layout() == Layout(environment=str(active.prefix), list_percent=40, commands=True)
 
 
-def test_the_last_environment_is_chosen_again_if_it_is_found(active: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("active")
+def test_the_last_environment_is_chosen_again_if_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VIRTUAL_ENV")
-    monkeypatch.chdir(active.prefix.parent)
-    (active.prefix.parent / "another").symlink_to(active.prefix)  # found too, and first by name
-    keep_layout(Layout(environment=str(active.prefix)))
+    make_venv(tmp_path / "another")  # found too, and first by name
+    make_venv(tmp_path / "left")
+    keep_layout(Layout(environment=str(tmp_path / "left")))
 
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until(pilot, lambda: not opened.session.searching)
-        assert opened.session.chosen == str(active.prefix)
+        assert opened.session.chosen == str(tmp_path / "left")
+        assert len(opened.session.environments) > 1
 
     drive(scenario)
 
