@@ -13,7 +13,7 @@ from envmedic.model.answers.guard import Guard
 from envmedic.model.findings import Diagnosis, Finding
 from envmedic.model.plan import Change, Plan
 from envmedic.model.record import Record
-from envmedic.render.documents.diagnosis import VERDICTS, certainty
+from envmedic.render.documents.diagnosis import headline, sureness
 from envmedic.render.documents.errors import error_lines
 from envmedic.render.documents.plan import plan_lines
 from envmedic.render.text import bare, shortened
@@ -94,7 +94,7 @@ def of_diagnosis(found: Diagnosis) -> DiagnosisAnswer:
     best = found.findings[0] if found.findings else None
     return {
         "verdict": found.verdict,
-        "meaning": VERDICTS[found.verdict],
+        "meaning": headline(found)[2],
         "reason": found.reason,
         "findings": [_finding(item) for item in found.findings[:MOST_FINDINGS]],
         "advice": [*found.advice, *(item.text for item in found.obstacles)],
@@ -107,7 +107,7 @@ def _finding(item: Finding) -> FindingAnswer:
     return {
         "fault": item.fault,
         "summary": item.summary,
-        "certainty": certainty(item),
+        "certainty": sureness(item),
         "evidence": [shortened(one.what, LONGEST_LINE) for one in supporting[:MOST_EVIDENCE]],
         "playbook": item.playbook,
         "advice": list(item.advice),

@@ -311,16 +311,6 @@ async def _palette(still: Still, pilot: Pilot[int]) -> None:
     await until(pilot, lambda: "Open a log file" in shown(still))
 
 
-async def _settings(still: Still, pilot: Pilot[int]) -> None:
-    await pilot.press("comma")
-    await until(pilot, lambda: "Ask before the swap" in shown(still))
-
-
-async def _themes(still: Still, pilot: Pilot[int]) -> None:
-    still.action_themes()
-    await until(pilot, lambda: "high-contrast" in shown(still))
-
-
 SCENES: dict[str, Scene] = {
     "home": _home,
     "home-text": _text,
@@ -344,7 +334,5 @@ SCENES: dict[str, Scene] = {
     "error": _error,
     "prompt": _prompt,
     "palette": _palette,
-    "settings": _settings,
-    "themes": _themes,
 }
 """Every screen and panel."""

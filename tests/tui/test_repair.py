@@ -161,7 +161,7 @@ def test_from_the_pasted_error_to_a_repaired_environment(patient: Case, error_te
             await until(pilot, asked(opened), "the question")
             question = opened.screen.query_one(LineView).text
             assert f"{pid}  {patient.python} -c import time; time.sleep(600)  (runs a program of it)" in question
-        assert f"torchvision  {BROKEN} -> {REPAIRED}" in question
+        assert f"torchvision  {BROKEN}  →  {REPAIRED}" in question
         assert manifest(patient.prefix) == before
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(opened.screen, RepairScreen))
@@ -183,6 +183,11 @@ def test_from_the_pasted_error_to_a_repaired_environment(patient: Case, error_te
         await until(pilot, lambda: "locked  " in page(opened), "the lock")
         assert f"{tmp_path}/pylock.toml: " in page(opened)
         assert "detector 0.1" in page(opened)
+        await pilot.press("s")
+        await until_shown(pilot, "The directory for Markdown")
+        await pilot.press("enter")
+        await until(pilot, lambda: "| torchvision |" in opened.clipboard, "the report")
+        assert {path.suffix for path in tmp_path.glob("envmedic-report.*")} == {".md", ".svg", ".html"}
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(opened.screen, HomeScreen))
         await until(pilot, lambda: nothing_failed(opened), "the environment is read again")
@@ -282,7 +287,7 @@ def test_another_way_is_planned_in_place_and_after_the_swap_it_is_too_late(patie
         await until(pilot, lambda: "There is no plan for this." in page(opened), "that there is no wheel for it")
         assert f"--way '{screen._wish.way}'" in opened.screen.query_one(CommandLine).line
         await other_way(opened, pilot, screen)
-        await until(pilot, lambda: f"torchvision  {BROKEN} -> {REPAIRED}" in page(opened), "the best way again")
+        await until(pilot, lambda: f"torchvision  {BROKEN}  →  {REPAIRED}" in page(opened), "the best way again")
         assert "--way" not in opened.screen.query_one(CommandLine).line
         gate = Gate(stage("smoke"))
         await begin(opened, pilot, screen, gate, key="a")
