@@ -20,7 +20,7 @@ def with_outlook(diagnosis: Diagnosis, playbooks: Sequence[LoadedPlaybook]) -> D
     if loaded is None:
         return diagnosis
     from envmedic.diagnosis.vocabulary import derive
-    from envmedic.planner.outlook import outlook
+    from envmedic.planner.moves.outlook import outlook
 
     found = outlook(diagnosis.facts, best, loaded, derive(diagnosis.facts))
     return msgspec.structs.replace(diagnosis, repair=found)

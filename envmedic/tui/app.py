@@ -24,7 +24,7 @@ from envmedic.tui.early import EarlyInput, Typed
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
-from envmedic.tui.preferences import Layout, keep_layout, keep_theme, kept_layout, kept_theme
+from envmedic.tui.preferences import UiLayout, keep_layout, keep_theme, kept_layout, kept_theme
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import AppState, no_plan, not_chosen
@@ -156,7 +156,7 @@ class EnvmedicApp(App[int]):
         except InputError as error:
             self.show_error(error)
 
-    def keep(self, **changes: str | int | bool) -> None:  # fields of `Layout`
+    def keep(self, **changes: str | int | bool) -> None:  # fields of `UiLayout`
         """Change the layout, now and for later runs."""
         changed = replace(self.layout, **changes)
         if changed == self.layout:
@@ -168,12 +168,12 @@ class EnvmedicApp(App[int]):
         except InputError as error:
             self.show_error(error)
 
-    def _kept_layout(self) -> Layout:
+    def _kept_layout(self) -> UiLayout:
         try:
             return kept_layout()
         except InputError as error:
             self._unreadable = error
-            return Layout()
+            return UiLayout()
 
     def _kept_theme(self) -> str:
         try:

@@ -13,7 +13,7 @@ NARROWEST, WIDEST = 20, 60
 """Limits of the list's width, in percent."""
 
 
-class Layout(msgspec.Struct, frozen=True):
+class UiLayout(msgspec.Struct, frozen=True):
     """How the UI was left."""
 
     environment: str = ""
@@ -41,14 +41,14 @@ def kept_theme() -> str | None:
     return text.strip() if text is not None else None
 
 
-def kept_layout() -> Layout:
+def kept_layout() -> UiLayout:
     """The layout of the last run, the usual one where there was none. Raises InputError where it cannot be read."""
     path = layout_file()
     text = _read(path, "The layout of the last run")
     if text is None:
-        return Layout()
+        return UiLayout()
     try:
-        found = msgspec.json.decode(text, type=Layout)
+        found = msgspec.json.decode(text, type=UiLayout)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InputError(
             f"The layout of the last run in {path} is damaged", cause=str(error), hint="Remove the file"
@@ -66,7 +66,7 @@ def keep_theme(name: str) -> None:
     )
 
 
-def keep_layout(layout: Layout) -> None:
+def keep_layout(layout: UiLayout) -> None:
     """Save the layout for the next run. Raises InputError where it cannot be written."""
     text = msgspec.json.encode(layout).decode() + "\n"
     _write(layout_file(), text, "The layout", "It is used until envmedic ends")

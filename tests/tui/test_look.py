@@ -15,7 +15,7 @@ from envmedic.render.log_tones import toned
 from envmedic.render.text import bare
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.settings import SettingsPanel
-from envmedic.tui.preferences import Layout, keep_layout, kept_layout, layout_file
+from envmedic.tui.preferences import UiLayout, keep_layout, kept_layout, layout_file
 from envmedic.tui.themes import OWN, TONES, Depth, built_in_themes, own_themes, tone_styles
 from tests.envs.nms_cuda.case import Case
 from tests.support.venvs import make_venv
@@ -128,7 +128,7 @@ def test_settings_are_on_one_screen_and_what_is_kept_is_kept(active: Case) -> No
         opened.effects.choose(str(active.prefix))
 
     drive(scenario, LARGE)
-    assert kept_layout() == Layout(environment=str(active.prefix), list_percent=40, commands=True)
+    assert kept_layout() == UiLayout(environment=str(active.prefix), list_percent=40, commands=True)
 
 
 @pytest.mark.usefixtures("active")
@@ -136,7 +136,7 @@ def test_the_last_environment_is_chosen_again_if_it_is_found(tmp_path: Path, mon
     monkeypatch.delenv("VIRTUAL_ENV")
     make_venv(tmp_path / "another")  # found too, and first by name
     make_venv(tmp_path / "left")
-    keep_layout(Layout(environment=str(tmp_path / "left")))
+    keep_layout(UiLayout(environment=str(tmp_path / "left")))
 
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until(pilot, lambda: not opened.session.searching)
@@ -154,6 +154,6 @@ def test_a_damaged_layout_is_told(tmp_path: Path) -> None:
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until_shown(pilot, "The layout of the last run")
         assert "damaged" in shown(opened)
-        assert opened.layout == Layout()
+        assert opened.layout == UiLayout()
 
     drive(scenario, driven=app())
