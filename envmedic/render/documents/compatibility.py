@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from envmedic.model.answers.compatibility import Compatibility, Verdict, WheelsTogether
-from envmedic.render.documents.changes import change_lines
+from envmedic.render.changes import change_lines
 from envmedic.render.text import Line, TextPart, Tone, joined, line, part, section
 
 _WORDS: dict[Verdict, tuple[str, Tone]] = {

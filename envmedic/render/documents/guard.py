@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from envmedic.model.answers.guard import Guard, GuardVerdict
-from envmedic.render.documents.changes import change_lines
+from envmedic.render.changes import change_lines
 from envmedic.render.text import Line, Tone, joined, line, part, section
 
 _WORDS: dict[GuardVerdict, tuple[str, Tone]] = {

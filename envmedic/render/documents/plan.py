@@ -9,7 +9,7 @@ from envmedic.model.checks import Check
 from envmedic.model.content import EnvironmentClass
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
 from envmedic.model.plan import Plan
-from envmedic.render.documents.changes import change_lines, move_text
+from envmedic.render.changes import change_lines, move_text
 from envmedic.render.documents.diagnosis import obstacle_lines
 from envmedic.render.style import duration, size
 from envmedic.render.text import Line, TextPart, Tone, joined, line, part, shortened

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from envmedic.model.pins import LiftedPin, NextSync
 from envmedic.model.record import Difference, Generation, History, Left, Record
-from envmedic.render.documents.changes import ARROW, NOTHING
+from envmedic.render.changes import ARROW, NOTHING
 from envmedic.render.documents.checks import comparison_lines
 from envmedic.render.documents.errors import failure_lines
 from envmedic.render.documents.plan import diff_lines, pin_lines, sync_lines

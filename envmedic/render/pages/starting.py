@@ -7,7 +7,7 @@ from envmedic.model.facts import Host
 from envmedic.model.plan import Plan
 from envmedic.model.ports import Means
 from envmedic.model.registries.modes import CLONE_MODES, EXCHANGE_METHODS, PROTECTIONS, STAGING_MODES, AllowName
-from envmedic.render.documents.changes import change_lines
+from envmedic.render.changes import change_lines
 from envmedic.render.documents.plan import program_lines
 from envmedic.render.pages.error import error_page
 from envmedic.render.style import size

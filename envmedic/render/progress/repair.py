@@ -11,7 +11,7 @@ from envmedic.model.ports import Exchange, ProcessUser
 from envmedic.model.record import Record
 from envmedic.model.registries.modes import EXCHANGE_METHODS
 from envmedic.render.cells import end, pairs, width
-from envmedic.render.documents.changes import change_lines
+from envmedic.render.changes import change_lines
 from envmedic.render.documents.plan import plan_lines
 from envmedic.render.documents.record import gpu_proof, left_lines, program_lines
 from envmedic.render.events import STAGES, amount, event_lines

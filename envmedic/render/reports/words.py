@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envmedic.model.answers.report import Report
-from envmedic.render.documents.changes import NOTHING
+from envmedic.render.changes import NOTHING
 from envmedic.render.style import duration
 from envmedic.render.text import visible
 
