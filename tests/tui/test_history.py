@@ -85,7 +85,7 @@ class TestViews:
         unknown = msgspec.structs.replace(same, files_compared=False)
         assert "Files are not compared" in text(state_page(now, HISTORY, unknown))
         told = text(state_page(now, HISTORY, other))
-        assert "numpy  1.26.4  ->  2.1.0" in told
+        assert "numpy  1.26.4  →  2.1.0" in told
         assert "1 file added" in told
 
     def test_questions_say_what_will_happen(self) -> None:

@@ -379,7 +379,7 @@ def test_two_faults_need_two_rounds_and_one_alone_proves_nothing(patient: Case, 
         await until(pilot, asked(opened), "the question about the second round")
         question = opened.screen.query_one(LineView).text
         assert question.startswith("In the copy there is more to repair.")
-        assert "Playbook     nms-cuda" in question
+        assert "remove torchvision 0.18.1" in question
         await pilot.press("y")
         await until(pilot, lambda: asked(opened)() and "Swap it in?" in shown(opened), "the question before the swap")
         assert "Round 2: " in stages(opened)
