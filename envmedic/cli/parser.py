@@ -74,7 +74,11 @@ def build_parser() -> Parser:
     )
     _command(commands, "create", "make an environment from a lock file, and verify it", _create, target=False)
     _command(
-        commands, "fleet", "compare many machines by the documents that they sent; opens no connection", _fleet, bare=True
+        commands,
+        "fleet",
+        "compare many machines by the documents that they sent; opens no connection",
+        _fleet,
+        bare=True,
     )
     _command(commands, "lock", "write a lock file of exactly what is installed", _lock)
     _command(commands, "mcp", "serve coding agents by the Model Context Protocol on stdin and stdout", bare=True)

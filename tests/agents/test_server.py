@@ -89,7 +89,7 @@ def test_from_a_text_to_a_repaired_environment_and_back(case: Case, user: Shell)
             assert person.questions == []
             record = await answer(client, "apply", plan=made["plan"], no_gpu=True)
             assert (record["outcome"], record["environment"], record["error"]) == ("repaired", "repaired", None)
-            assert f"{BROKEN} -> {REPAIRED}" in person.questions[0]
+            assert f"{BROKEN}  →  {REPAIRED}" in person.questions[0]
             assert manifest(case.prefix) != before
         async with client_of(user, person, OLDER) as client:
             await answer(client, "undo", prefix=str(case.prefix))

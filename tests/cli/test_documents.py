@@ -41,7 +41,7 @@ def plan_file(reader: Shell, shared: Case, tmp_path: Path) -> Path:
     path = tmp_path / "plan.json"
     done = reader.envmedic("plan", "--playbook", "nms-cuda", "-p", str(shared.prefix), "-o", str(path))
     assert done.code == 0, done.told()
-    assert done.out.splitlines()[-1].strip() == f"envmedic apply {path}"
+    assert done.out.splitlines()[-1].strip() == f"envmedic apply {path} --no-gpu"
     return path
 
 

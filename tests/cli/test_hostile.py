@@ -60,7 +60,7 @@ def test_nothing_of_an_environment_acts_on_a_terminal(
     prefix = hostile_prefix(tmp_path / f"env{MARKUP.replace('/', '')}\x1b[31m\n$(touch x)")
     code, out, err = told([*words, "-p", str(prefix)], capfd)
     assert code in {0, 1}, err
-    own = {"32", "31", "33", "2", "1", "36", "0"}
+    own = {"32", "31", "33", "2", "1", "36", "0", "1;31", "1;32", "1;33", "1;36"}
     left = [part.partition("m")[0] for part in (out + err).split("\x1b[")[1:]]
     assert [part for part in left if part not in own] == []
     assert not any(char in out + err for char in ACTING[1:])

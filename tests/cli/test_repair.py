@@ -238,7 +238,7 @@ def test_new_files_come_along_with_an_undo_that_keeps_them(user: Shell, case: Ca
     notes.write_text("mine")
     (tree,) = case.prefix.parent.glob(".envmedic/*/env")
     asked = on_terminal(user, "undo", *target, answer=b"y\nn\n")
-    assert f"1 new file will stay in {tree}; --keep-new carries them over" in asked.err
+    assert f"1 new file will stay in {tree}; --keep-new carries them over" in " ".join(asked.err.split())
     done = user.envmedic("undo", "--keep-new", "--yes", "--json", *target)
     assert (done.code, done.document["carried"]) == (0, ["notes.txt"]), done.told()
     assert (torchvision(case.prefix), notes.read_text()) == (BROKEN, "mine")

@@ -135,7 +135,11 @@ def _proof(finding: Finding, log: str | None, *, detail: bool) -> list[Line]:
     texts = [item for item in finding.evidence if item.kind == "text"]
     facts = [item for item in finding.evidence if item.kind == "fact"]
     shown = texts if detail else texts[:_TEXTS_SHOWN]
-    lines = [row for item in shown for row in ([line("")] if item is shown[0] else []) + _quoted(item, finding, log)]
+    lines = [
+        row
+        for item in shown
+        for row in ([line("")] if item is shown[0] else []) + _quoted(item, finding, log, whole=detail)
+    ]
     few = facts if detail else facts[:_FACTS_SHOWN]
     if few:
         lines += [line(""), *(evidence_line(item, "  ", EVIDENCE_LENGTH) for item in few)]
@@ -143,8 +147,8 @@ def _proof(finding: Finding, log: str | None, *, detail: bool) -> list[Line]:
     return lines + ([line(f"    and {more} more fact{'s' * (more > 1)} (-v)", "dim")] if more else [])
 
 
-def _quoted(item: Evidence, finding: Finding, log: str | None) -> list[Line]:
-    """A line of the text, and marks under the words by which it was recognised."""
+def _quoted(item: Evidence, finding: Finding, log: str | None, *, whole: bool) -> list[Line]:
+    """A line of the text, and marks under the words by which it was recognised; of a long one the part around them."""
     number = item.where.partition(":")[2]
     # a file has a name; what a command printed has none
     name = visible(os.path.basename(log or ""))  # noqa: PTH119  # a name that need not be a path
@@ -153,7 +157,7 @@ def _quoted(item: Evidence, finding: Finding, log: str | None) -> list[Line]:
     text = visible(item.what).strip()
     words = max((visible(group) for group in finding.groups.values() if group), key=len, default="")
     at = text.find(words) if words else -1
-    if at < 0 or len(words) > _QUOTED_CELLS:
+    if at < 0 or len(words) > _QUOTED_CELLS or (whole and len(text) > _QUOTED_CELLS):
         return [joined(part(label, "dim"), TextPart(shortened(text, EVIDENCE_LENGTH)))]
     # a window around the words: a line that is wrapped would lose its marks
     start = max(min(at - 8, len(text) - _QUOTED_CELLS), 0) if at + len(words) > _QUOTED_CELLS else 0

@@ -7,7 +7,7 @@ from typing import Final
 
 from envmedic.model.answers.fleet import Drift, FleetClass, FleetDiagnosis, FleetStatus, NodeEnd, SilentNode, Survey
 from envmedic.model.content import ContentDifference
-from envmedic.render.documents.diagnosis import VERDICTS, certainty
+from envmedic.render.documents.diagnosis import headline, sureness
 from envmedic.render.text import Line, Tone, joined, line, part, shortened
 
 _MOST_NODES = 8
@@ -52,10 +52,10 @@ def fleet_diagnosis_lines(found: FleetDiagnosis) -> list[Line]:
     rows: list[Line] = []
     for item in found.classes:
         judged = item.diagnosis
-        tone: Tone = "good" if judged.verdict == "healthy" else "bad"
+        _, tone, sentence = headline(judged)
         rows += _class_lines(item.machines, found.classes[0].machines.name)
-        rows.append(joined("    ", part(judged.verdict, tone), f": {judged.reason or VERDICTS[judged.verdict]}"))
-        rows += [line(f"      {one.fault}, {certainty(one)}: {one.summary}") for one in judged.findings]
+        rows.append(joined("    ", part(judged.verdict, tone), f": {judged.reason or sentence}"))
+        rows += [line(f"      {one.fault}, {sureness(one)}: {one.summary}") for one in judged.findings]
     return rows + _silent_lines(found.silent)
 
 
