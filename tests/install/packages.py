@@ -15,6 +15,7 @@ from tests.support.venvs import uv
 ROOT = Path(__file__).resolve().parents[2]
 NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|\.demo|\.mypy_cache|\.ruff_cache|dist|build)(/|$)|\.py[co]$")
 """What belongs to one checkout."""
+_SCHEMA = re.compile(r"envmedic/schemas/(?!playbook-1\.json).*")
 OF_THE_SOURCE = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml", "hatch_build.py",
     "man/envmedic.1", "docs/tutorial.md", "envmedic/__main__.py", "tests/conftest.py",
@@ -59,7 +60,8 @@ def _of_wheel() -> Iterator[str]:
     yield "share/man/man1/envmedic.1"
     yield "envmedic/py.typed"
     yield from (f"envmedic/shipped_playbooks/{path.name}" for path in (ROOT / "playbooks").glob("*.yaml"))
-    yield from _files("envmedic")
+    # schemas of documents are in the source archive alone
+    yield from (name for name in _files("envmedic") if not _SCHEMA.fullmatch(name))
 
 
 def _of_source() -> Iterator[str]:

@@ -45,6 +45,7 @@ def test_what_holds_the_others_back_moves_and_they_stay(tmp_path: Path) -> None:
         "moves": ["huggingface-hub", "tokenizers"],
         "dependents": 0,
         "majors": 1,
+        "own_majors": 0,
         "downgrades": 0,
         "new": 0,
     }
