@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from envmedic.compat import versions
 from envmedic.compat.table_rows import Companion, DefaultWheel, PythonWheels, Release, Tags, TritonWheels, Variant
-from envmedic.model.family import Offered, WheelContents
+from envmedic.model.answers.family import Offered, WheelContents
 
 LISTED = "listing: files of {name} on the default index"
 _PLATFORM = re.compile(r"(?:many)?linux\w*_(x86_64|aarch64)")

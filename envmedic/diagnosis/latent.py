@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from envmedic.analysis.consumers import consumer_faults
-from envmedic.analysis.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
+from envmedic.analysis.packages.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
 from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
 from envmedic.diagnosis.areas.conda_packages import lacking, unrecorded
 from envmedic.model.facts import Defect, DefectKind, Environment, Facts

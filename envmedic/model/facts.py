@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from envmedic.model.answers.content import Content
 from envmedic.model.answers.gpu_health import HostGpus
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.consumers import Consumer
-from envmedic.model.content import Content
 from envmedic.model.pins import Project, UserPin
 
 FACTS_SCHEMA: Final = "envmedic.facts/1"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import Final, Literal
 
+from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
 from envmedic.model.conda import CondaChange
-from envmedic.model.content import EnvironmentClass
 from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Finding, Obstacle
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit

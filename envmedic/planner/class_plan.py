@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.conda import CondaChange
-from envmedic.model.content import EnvironmentClass
 from envmedic.model.facts import Environment, Host
 from envmedic.model.plan import Advise, Artifact, Install, Pin, Plan, Purge, SetEnv, Step, UnsetEnv
 from envmedic.planner.identity import named

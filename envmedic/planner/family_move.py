@@ -7,8 +7,8 @@ import hashlib
 import msgspec
 
 from envmedic.compat import versions
+from envmedic.model.answers.family import FamilySet
 from envmedic.model.facts import Environment
-from envmedic.model.family import FamilySet
 from envmedic.model.playbook import LoadedPlaybook, Playbook, Policy, TorchFamilyStep
 from envmedic.planner.proposal_case import ProposalCase
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from envmedic.errors import NoSolution
+from envmedic.model.answers.family import FamilySet
 from envmedic.model.base import Model
 from envmedic.model.conda import CondaRequest
-from envmedic.model.family import FamilySet
 from envmedic.model.plan import PlanAlternative, Purge, Step
 from envmedic.model.ports import ResolveRequest
 from envmedic.planner.moves.conflict_graph import Conflicts

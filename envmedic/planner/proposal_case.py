@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 from envmedic.compat import tables
 from envmedic.compat.conda_tables import Flavour
 from envmedic.compat.torch_family import conda_families as channels
+from envmedic.model.answers.family import FamilySet
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Host
-from envmedic.model.family import FamilySet
 from envmedic.model.pins import UserPin
 from envmedic.model.playbook import TorchFamilyStep
 from envmedic.model.ports import ResolveRequest

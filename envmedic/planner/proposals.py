@@ -13,9 +13,9 @@ from envmedic.compat.torch_family import conda_families as channels
 from envmedic.compat.torch_family import family
 from envmedic.compat.versions import allows
 from envmedic.errors import NoSolution, NotAnEnvironment
+from envmedic.model.answers.family import FamilyQuery, FamilySet
 from envmedic.model.conda import CondaEnvironment
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.family import FamilyQuery, FamilySet
 from envmedic.model.findings import Finding
 from envmedic.model.plan import PlanAlternative, Purge
 from envmedic.model.playbook import FactValue, LoadedPlaybook

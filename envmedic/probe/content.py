@@ -20,7 +20,7 @@ from envmedic import __version__
 from envmedic.analysis.fleet.content import PLACE, is_frame, is_incidental, is_script, place_of, without_place
 from envmedic.conda_meta import records
 from envmedic.conda_meta.records import RecordedFile
-from envmedic.model.content import Content, DistributionContent, content_digest, digest_of
+from envmedic.model.answers.content import Content, DistributionContent, content_digest, digest_of
 from envmedic.model.facts import Environment
 from envmedic.probe.packages import contents, distributions
 from envmedic.probe.packages.distributions import Installed

@@ -10,7 +10,7 @@ import pytest
 
 from envmedic.compat import versions
 from envmedic.compat.torch_family import family
-from envmedic.model.family import FamilyQuery, FamilySet
+from envmedic.model.answers.family import FamilyQuery, FamilySet
 from tests.cli.support import Shell, failure, state_of
 from tests.envs.nms_cuda.case import REPAIRED, TORCH
 from tests.support import miniature

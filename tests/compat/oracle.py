@@ -13,7 +13,7 @@ from typing import Any
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 
-from envmedic.model.family import FamilyQuery, FamilySet
+from envmedic.model.answers.family import FamilyQuery, FamilySet
 
 DATA = Path(__file__).parents[2] / "envmedic" / "compat" / "data"
 Row = dict[str, Any]

@@ -10,8 +10,8 @@ from envmedic.compat import tables, versions
 from envmedic.compat.conda_tables import FlavourName, conda_tables, family_packages
 from envmedic.compat.torch_family import conda_families, rules
 from envmedic.installers.conda.configuration import spec_matching
+from envmedic.model.answers.family import FamilyQuery
 from envmedic.model.conda import CondaPackage
-from envmedic.model.family import FamilyQuery
 from envmedic.model.playbook import Policy
 
 BUILDS: tuple[tuple[str, str, FlavourName, str | None], ...] = (

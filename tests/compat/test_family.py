@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envmedic.compat.torch_family import family
-from envmedic.model.family import FamilyAnswer, FamilyQuery, Member
+from envmedic.model.answers.family import FamilyAnswer, FamilyQuery, Member
 from envmedic.model.playbook import Policy
 
 EVERY: tuple[Member, ...] = ("torch", "torchvision", "torchaudio", "triton")

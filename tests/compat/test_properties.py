@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envmedic.compat.torch_family.family import SETS_PER_POLICY, answer
 from envmedic.compat.torch_family.ruling import RULES
-from envmedic.model.family import FamilyQuery, FamilySet
+from envmedic.model.answers.family import FamilyQuery, FamilySet
 from envmedic.model.playbook import Policy
 from tests.compat import oracle
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envmedic.analysis.foreign_wheels import foreign
+from envmedic.analysis.packages.foreign_wheels import foreign
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Facts, Host
 from tests.diagnosis.helpers import distribution, environment

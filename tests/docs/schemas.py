@@ -20,7 +20,6 @@ from envmedic.model import (
     checks,
     conda,
     consumers,
-    content,
     events,
     facts,
     findings,
@@ -33,6 +32,7 @@ from envmedic.model import (
 )
 from envmedic.model.answers import (
     compatibility,
+    content,
     data,
     environments,
     explanation,

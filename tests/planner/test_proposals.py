@@ -8,6 +8,7 @@ import pytest
 from envmedic import planner
 from envmedic.analysis.build_tools import toolchain
 from envmedic.errors import NoSolution, NotAnEnvironment
+from envmedic.model.answers.family import Member
 from envmedic.model.facts import (
     Building,
     CompanionBuild,
@@ -20,7 +21,6 @@ from envmedic.model.facts import (
     Origin,
     Toolkit,
 )
-from envmedic.model.family import Member
 from envmedic.model.plan import Advise, Pin, Rebuild, SetEnv, UnsetEnv
 from envmedic.model.playbook import (
     AdviseStep,

@@ -19,8 +19,8 @@ from envmedic.installers.index.http import IndexSession
 from envmedic.installers.wheels import wheel_files
 from envmedic.installers.wheels.remote_metadata import local_file
 from envmedic.installers.wheels.torch_wheel import RemoteParts
+from envmedic.model.answers.family import Offered
 from envmedic.model.base import Model
-from envmedic.model.family import Offered
 from envmedic.probe.elf.dynamic import Elf, ElfError
 
 PROJECTS: Mapping[str, int] = {

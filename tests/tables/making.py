@@ -27,7 +27,7 @@ from envmedic.compat.table_rows import (
     Variant,
 )
 from envmedic.errors import InputError
-from envmedic.model.family import Offered
+from envmedic.model.answers.family import Offered
 from tests.tables import couplings
 from tests.tables.documents import Documents, Paired, Row, Span, within
 from tests.tables.record import CANONICAL, Listed, Record, text

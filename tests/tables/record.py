@@ -20,8 +20,8 @@ from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.http import IndexSession
 from envmedic.installers.wheels import torch_wheel
 from envmedic.installers.wheels.torch_wheel import Part
+from envmedic.model.answers.family import Offered, WheelContents
 from envmedic.model.base import Model, from_json
-from envmedic.model.family import Offered, WheelContents
 from tests.tables import coupled
 from tests.tables.coupled import Coupled
 

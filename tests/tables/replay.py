@@ -18,7 +18,7 @@ import msgspec
 from envmedic.compat import couplings, tables, versions
 from envmedic.compat.torch_family.rules import PLATFORMS, Build, check_torch
 from envmedic.compat.torch_family.target import target_of
-from envmedic.model.family import FamilyQuery
+from envmedic.model.answers.family import FamilyQuery
 from tests.tables import documents, making, record
 from tests.tables.documents import Documents, Row, Span
 from tests.tables.record import Record

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.version import InvalidVersion, Version
 
-from envmedic.model.content import Content, ContentDifference, DistributionContent
+from envmedic.model.answers.content import Content, ContentDifference, DistributionContent
 from envmedic.model.lock import Lock, LockedPackage
 
 PLACE = b"{prefix}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envmedic.model.content import Content, EnvironmentClass
+from envmedic.model.answers.content import Content, EnvironmentClass
 from envmedic.model.facts import Host, Interpreter
 
 _NAMES = {"machine": "machine", "glibc": "C library", "python": "Python", "gpus": "GPUs", "driver": "driver branch"}

@@ -10,6 +10,7 @@ import msgspec
 
 from envmedic.analysis.fleet.content import content_differences, lock_differences
 from envmedic.analysis.fleet.environment_class import class_differences, class_of
+from envmedic.model.answers.content import Content, ContentDifference, EnvironmentClass
 from envmedic.model.answers.fleet import (
     Drift,
     FleetClass,
@@ -20,7 +21,6 @@ from envmedic.model.answers.fleet import (
     SilentNode,
     Survey,
 )
-from envmedic.model.content import Content, ContentDifference, EnvironmentClass
 from envmedic.model.facts import Host, Interpreter
 from envmedic.model.lock import Lock
 from envmedic.model.record import ErrorDocument

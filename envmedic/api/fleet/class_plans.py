@@ -27,7 +27,7 @@ from envmedic.errors import (
     StalePlan,
 )
 from envmedic.installers.wheels import download_cache
-from envmedic.model.content import EnvironmentClass
+from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.facts import Environment, Host
 from envmedic.model.plan import Artifact, Plan
 from envmedic.model.record import Record

@@ -16,8 +16,8 @@ from envmedic.analysis.fleet import machines
 from envmedic.analysis.fleet.machines import SentFacts, SentRecord
 from envmedic.errors import InputError
 from envmedic.locks import reading
+from envmedic.model.answers.content import CONTENT_SCHEMA, Content
 from envmedic.model.answers.fleet import Drift, FleetStatus, SilentNode, Survey
-from envmedic.model.content import CONTENT_SCHEMA, Content
 from envmedic.model.facts import FACTS_SCHEMA, Host, Interpreter
 from envmedic.model.lock import Lock
 from envmedic.model.record import ERROR_SCHEMA, RECORD_SCHEMA

@@ -14,9 +14,9 @@ from envmedic.compat import published, tables, versions
 from envmedic.compat.published import CompanionRelease, TorchRelease
 from envmedic.compat.torch_family import newer_torch
 from envmedic.errors import EnvmedicError
+from envmedic.model.answers.family import Offered
 from envmedic.model.events import Notice
 from envmedic.model.facts import Environment
-from envmedic.model.family import Offered
 
 if TYPE_CHECKING:
     from envmedic.installers.index.http import IndexSession

@@ -9,7 +9,7 @@ from envmedic.api.knowledge import data as use_cases
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
 from envmedic.model.answers.data import Data
-from envmedic.render.documents.data import data_lines
+from envmedic.render.documents.answers.data import data_lines
 
 
 def data(args: argparse.Namespace, output: CommandOutput) -> int:

@@ -9,7 +9,7 @@ from envmedic.api.context.settings import Settings
 from envmedic.api.fleet import collected
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode
-from envmedic.render.documents.fleet import drift_lines, fleet_diagnosis_lines, status_lines, survey_lines
+from envmedic.render.documents.answers.fleet import drift_lines, fleet_diagnosis_lines, status_lines, survey_lines
 
 
 def fleet(args: argparse.Namespace, output: CommandOutput) -> int:

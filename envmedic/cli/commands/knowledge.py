@@ -15,9 +15,9 @@ from envmedic.api.locking import fitting
 from envmedic.cli.context import prefix_of, settings_of, target_of
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
+from envmedic.render.documents.answers.fit import fits_lines, sarif
 from envmedic.render.documents.compatibility import compatibility_lines
 from envmedic.render.documents.explanation import explanation_lines
-from envmedic.render.documents.fit import fits_lines, sarif
 
 
 def explain(args: argparse.Namespace, output: CommandOutput) -> int:

@@ -22,8 +22,8 @@ from envmedic.compat.torch_family import candidates, pairs, rules
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
 from envmedic.compat.torch_family.target import FamilyTarget, target_of
+from envmedic.model.answers.family import FamilyAnswer, FamilyQuery, FamilySet, RejectedSet
 from envmedic.model.conda import CondaPackage
-from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, RejectedSet
 from envmedic.model.playbook import Policy
 
 SETS_PER_POLICY = 3

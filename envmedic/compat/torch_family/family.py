@@ -13,7 +13,7 @@ from envmedic.compat.torch_family.rules import Build, check_platform, check_torc
 from envmedic.compat.torch_family.ruling import Ruling, broken
 from envmedic.compat.torch_family.target import FamilyTarget, target_of
 from envmedic.compat.versions import allows
-from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
+from envmedic.model.answers.family import FamilyAnswer, FamilyQuery, FamilySet, Member, RejectedSet
 from envmedic.model.playbook import Policy
 
 __all__ = ["SETS_PER_POLICY", "answer", "default_index_serves", "problems"]

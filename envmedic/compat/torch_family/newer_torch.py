@@ -9,7 +9,7 @@ import msgspec
 from envmedic.compat import published, tables, versions
 from envmedic.compat.published import CompanionRelease, TorchRelease
 from envmedic.compat.table_rows import Companion, TorchAbi, TorchTables
-from envmedic.model.family import Offered
+from envmedic.model.answers.family import Offered
 
 COMPANIONS = ("torchvision", "torchaudio")
 

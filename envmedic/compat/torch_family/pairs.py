@@ -9,7 +9,7 @@ from envmedic.compat.table_rows import Companion
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
 from envmedic.compat.torch_family.target import FamilyTarget
-from envmedic.model.family import Member
+from envmedic.model.answers.family import Member
 
 ANY_PYTHON = "py3"
 

@@ -11,8 +11,8 @@ from envmedic.compat.torch_family import rules
 from envmedic.compat.torch_family.rules import Build
 from envmedic.compat.torch_family.ruling import Ruling, broken, passed
 from envmedic.compat.torch_family.target import FamilyTarget, target_of
+from envmedic.model.answers.family import FamilyProblem, FamilyQuery, Member
 from envmedic.model.facts import CompanionBuild, Distribution, Environment, Host, TorchBuild
-from envmedic.model.family import FamilyProblem, FamilyQuery, Member
 
 COMPANIONS: tuple[Member, ...] = ("torchvision", "torchaudio")
 

@@ -6,7 +6,7 @@ import msgspec
 from packaging.markers import Marker
 
 from envmedic.compat import versions
-from envmedic.model.family import FamilyQuery
+from envmedic.model.answers.family import FamilyQuery
 
 UNKNOWN_PATCH = 99
 """Patch level assumed where only ``major.minor`` is given: requirements exclude early ones."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.analysis.dependents import Dependants
-from envmedic.analysis.doubled_files import Duplicate, duplicates, overwritings, own, pin, restorable
-from envmedic.analysis.foreign_wheels import foreign
+from envmedic.analysis.packages.dependents import Dependants
+from envmedic.analysis.packages.doubled_files import Duplicate, duplicates, overwritings, own, pin, restorable
+from envmedic.analysis.packages.foreign_wheels import foreign
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, DistributionFiles, Environment, Facts, FileConflict, Shadow
 

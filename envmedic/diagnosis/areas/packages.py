@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.analysis.requirement_faults import (
+from envmedic.analysis.packages.requirement_faults import (
     RequirementFaults,
     foreign_torchcodec,
     refusing_code,

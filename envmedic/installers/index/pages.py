@@ -19,7 +19,7 @@ import msgspec
 from envmedic import safe_io
 from envmedic.errors import NetworkError
 from envmedic.installers.index.credentials import without_credentials
-from envmedic.model.family import Offered
+from envmedic.model.answers.family import Offered
 
 if TYPE_CHECKING:
     from envmedic.installers.index.http import IndexSession

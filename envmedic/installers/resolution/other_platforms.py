@@ -19,9 +19,9 @@ from envmedic.installers.resolution import uv_options
 from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.simple_index import TIMEOUT_S, files_of
 from envmedic.installers.resolution.uv_errors import error_from
+from envmedic.model.answers.family import Offered
 from envmedic.model.events import Emit, Notice
 from envmedic.model.facts import Environment
-from envmedic.model.family import Offered
 from envmedic.model.lock import WheelFile
 from envmedic.model.ports import ResolveRequest
 

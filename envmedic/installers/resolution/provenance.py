@@ -29,8 +29,8 @@ from envmedic.installers.index.credentials import without_credentials
 from envmedic.installers.resolution import simple_index, uv_options
 from envmedic.installers.resolution.simple_index import IndexQuery
 from envmedic.installers.wheels import artifact_hash, remote_metadata, wheel_cache, wheel_files
+from envmedic.model.answers.family import Offered
 from envmedic.model.facts import Distribution, Environment
-from envmedic.model.family import Offered
 from envmedic.model.lock import WheelFile
 from envmedic.model.plan import Artifact
 from envmedic.model.ports import ResolveRequest

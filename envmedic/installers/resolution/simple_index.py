@@ -21,8 +21,8 @@ from envmedic.installers.index import pages
 from envmedic.installers.resolution.pythons import python_for, run_for
 from envmedic.installers.resolution.uv_errors import error_from
 from envmedic.installers.resolution.uv_options import UvOptions
+from envmedic.model.answers.family import Offered
 from envmedic.model.facts import Environment
-from envmedic.model.family import Offered
 
 if TYPE_CHECKING:
     from envmedic.installers.index.http import IndexSession

@@ -23,7 +23,7 @@ from envmedic.installers.index.configuration import IndexConfiguration
 from envmedic.installers.index.http import IndexSession
 from envmedic.installers.uv import find_uv
 from envmedic.installers.wheels import wheel_files
-from envmedic.model.family import Offered
+from envmedic.model.answers.family import Offered
 from envmedic.proc import ask
 
 _EMITTED = re.compile(r"^--index-url (\S+)$", re.MULTILINE)

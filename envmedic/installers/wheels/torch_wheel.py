@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from envmedic.installers.wheels import wheel_files
 from envmedic.installers.wheels.remote_metadata import RangeFile, local_file
-from envmedic.model.family import Offered, WheelContents
+from envmedic.model.answers.family import Offered, WheelContents
 
 if TYPE_CHECKING:
     from envmedic.installers.index.http import IndexSession

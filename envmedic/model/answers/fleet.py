@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from envmedic.model.answers.content import ContentDifference, EnvironmentClass
 from envmedic.model.base import Model
-from envmedic.model.content import ContentDifference, EnvironmentClass
 from envmedic.model.findings import Diagnosis
 
 SURVEY_SCHEMA: Final = "envmedic.fleet-survey/1"

@@ -18,8 +18,8 @@ from envmedic.compat.guides import Guide, Row
 from envmedic.compat.torch_family import family
 from envmedic.errors import InputError, NotAnEnvironment
 from envmedic.model.answers.compatibility import Compatibility, Consideration, Verdict
+from envmedic.model.answers.family import FamilyAnswer, FamilyQuery, FamilySet, Member
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.family import FamilyAnswer, FamilyQuery, FamilySet, Member
 from envmedic.model.plan import Change
 from envmedic.model.ports import Resolution
 from envmedic.planner.asked import binaries, together

@@ -12,8 +12,8 @@ from packaging.utils import canonicalize_name
 from envmedic.compat.conda_tables import Flavour, family_packages
 from envmedic.compat.torch_family import conda_families as channels
 from envmedic.conda_meta import specs as conda_specs
+from envmedic.model.answers.family import FamilySet
 from envmedic.model.conda import CondaRequest
-from envmedic.model.family import FamilySet
 from envmedic.model.plan import Pin, Step
 from envmedic.planner.changes.ownership import Owners
 from envmedic.planner.conda_split import match_specs

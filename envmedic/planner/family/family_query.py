@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from envmedic.compat.torch_family.problems import torch_requirement
+from envmedic.model.answers.family import FamilyQuery, Member
 from envmedic.model.facts import Environment, Facts, Leftover
-from envmedic.model.family import FamilyQuery, Member
 from envmedic.model.playbook import LoadedPlaybook, Policy, PurgeStep, TorchFamilyStep
 
 FAMILY: tuple[Member, ...] = ("torch", "torchvision", "torchaudio", "triton")

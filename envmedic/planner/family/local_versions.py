@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from envmedic.compat import versions
 from envmedic.compat.torch_family import family
 from envmedic.errors import NoSolution
+from envmedic.model.answers.family import FamilyQuery, FamilySet
 from envmedic.model.facts import Environment, Host
-from envmedic.model.family import FamilyQuery, FamilySet
 
 LABELLED = frozenset({"torch", "torchvision", "torchaudio"})
 """Members of the family whose builds have local labels."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envmedic.compat import versions
+from envmedic.model.answers.family import FamilySet
 from envmedic.model.facts import Environment
-from envmedic.model.family import FamilySet
 from envmedic.planner.family.family_query import FAMILY
 
 

@@ -14,10 +14,10 @@ from envmedic.compat.torch_family import conda_families
 from envmedic.compat.torch_family.problems import problems
 from envmedic.compat.torch_family.rules import Build, check_torch
 from envmedic.compat.torch_family.target import FamilyTarget, target_of
+from envmedic.model.answers.family import FamilyQuery
 from envmedic.model.answers.fit import Fit, FitVerdict, NamedPackage, NamedPackages, Objection
 from envmedic.model.conda import CondaPackage
 from envmedic.model.facts import Distribution, Environment, Host, Interpreter, Origin, TorchBuild
-from envmedic.model.family import FamilyQuery
 
 _NOT_SHOWN = frozenset({"variant-published"})
 """Rules whose breach says that something is not known, rather than wrong."""

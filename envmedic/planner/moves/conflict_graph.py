@@ -9,7 +9,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.analysis.doubled_files import RESTORABLE
+from envmedic.analysis.packages.doubled_files import RESTORABLE
 from envmedic.compat.installed_requirements import Demand
 from envmedic.compat.versions import allows
 from envmedic.model.facts import Environment

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from envmedic.analysis.requirement_faults import HUGGING_FACE
+from envmedic.analysis.packages.requirement_faults import HUGGING_FACE
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
 from envmedic.model.facts import Distribution

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envmedic.analysis.dependents import Dependants, parse
-from envmedic.analysis.doubled_files import duplicates, fits, overwritings, pin, restorable, stays
+from envmedic.analysis.packages.dependents import Dependants, parse
+from envmedic.analysis.packages.doubled_files import duplicates, fits, overwritings, pin, restorable, stays
 from envmedic.model.facts import Distribution, Environment, Leftover
 from envmedic.planner.remedies.remedy import Remedy, Situation
 

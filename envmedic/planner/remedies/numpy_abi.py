@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envmedic.analysis.numpy_generation import asked_of_numpy, modules_for_one
-from envmedic.analysis.requirement_faults import requirement_faults
+from envmedic.analysis.packages.requirement_faults import requirement_faults
 from envmedic.compat import tables
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import allows, parsed

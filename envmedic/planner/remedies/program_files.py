@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envmedic.analysis import unstartable_programs
-from envmedic.analysis.doubled_files import pin, restorable
+from envmedic.analysis.packages.doubled_files import pin, restorable
 from envmedic.model.plan import MakeExecutable, ProgramScript, Relocate, ReplaceBase, WriteScripts
 from envmedic.planner.remedies.remedy import Remedy, Situation
 

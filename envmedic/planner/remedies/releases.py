@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from packaging.requirements import Requirement
 
-from envmedic.analysis.requirement_faults import (
+from envmedic.analysis.packages.requirement_faults import (
     RequirementFaults,
     foreign_torchcodec,
     requirement_faults,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envmedic.model.answers.content import Content, DistributionContent
 from envmedic.model.conda import CondaEnvironment
-from envmedic.model.content import Content, DistributionContent
 from envmedic.model.facts import Distribution, Environment, Facts, Gpu, Host, Library, TorchBuild
 from envmedic.render.documents.gpu_health import gpu_health_lines
 from envmedic.render.style import size

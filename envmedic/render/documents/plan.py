@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
+from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.checks import Check
-from envmedic.model.content import EnvironmentClass
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
 from envmedic.model.plan import Plan
 from envmedic.render.changes import change_lines, move_text

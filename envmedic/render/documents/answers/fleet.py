@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from envmedic.model.answers.content import ContentDifference
 from envmedic.model.answers.fleet import Drift, FleetClass, FleetDiagnosis, FleetStatus, NodeEnd, SilentNode, Survey
-from envmedic.model.content import ContentDifference
 from envmedic.render.documents.diagnosis import headline, sureness
 from envmedic.render.text import Line, Tone, joined, line, part, shortened
 

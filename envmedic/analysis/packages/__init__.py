@@ -1,0 +1,1 @@
+"""Conclusions on distributions: who needs whom, what is doubled, what is not met. Pure."""

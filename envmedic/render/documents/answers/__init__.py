@@ -1,0 +1,1 @@
+"""Answers to questions on files, tables and many machines, as lines."""
