@@ -69,7 +69,7 @@ def hostile() -> Record:
 
 
 def test_secrets_and_homes_are_left_out_and_the_command_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/alice")
+    monkeypatch.setenv("HOME", "/srv/alice")
     found = of_record(hostile())
     texts = [text(found) for text in TEXTS.values()] + [msgspec.json.encode(found).decode()]
     for text in texts:
