@@ -6,7 +6,7 @@ Wider than the readers of locks: a file without hashes is none to install from, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,10 +16,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from envmedic import limits, toml
 from envmedic.errors import InputError
+from envmedic.locks.formats.requirements import logical_lines
 from envmedic.model.answers.fit import NamedPackage, NamedPackages
 from envmedic.model.lock import Lock
 
-_COMMENT = re.compile(r"(^|\s)#.*$")
 _CONDA_PIN = re.compile(
     r"^(?:[\w./:-]+::)?(?P<name>[\w.-]+)\s*(?:==?|\s)\s*(?P<version>\d[\w.+!]*)(?:=(?P<build>[\w.*+]+))?$"
 )
@@ -29,7 +29,7 @@ _HASHES = re.compile(r"\s--hash[= ]\S+")
 def of_requirements(text: str, markers: Mapping[str, str]) -> NamedPackages:
     """Packages of a ``requirements.txt``; options and files that it includes are loose requirements."""
     packages, loose = [], []
-    for number, entry in _logical_lines(text):
+    for number, entry in logical_lines(text):
         if entry.startswith(("--index-url", "--extra-index-url", "-i ", "--find-links", "-f ", "--hash", "--pre")):
             continue
         wanted = _HASHES.sub("", entry).strip()
@@ -39,20 +39,6 @@ def of_requirements(text: str, markers: Mapping[str, str]) -> NamedPackages:
         elif found is not None:
             loose.append(found)
     return NamedPackages(packages=tuple(packages), loose=tuple(loose))
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    pending, first = "", 0
-    for number, row in enumerate(text.splitlines(), 1):
-        first = first if pending else number
-        bare = _COMMENT.sub("", row).rstrip()
-        pending = f"{pending} {bare.removesuffix(chr(92)).strip()}".strip()
-        if not bare.endswith("\\"):
-            if pending:
-                yield first, pending
-            pending = ""
-    if pending:
-        yield first, pending
 
 
 def _requirement(text: str, line: int, markers: Mapping[str, str]) -> NamedPackage | str | None:

@@ -101,7 +101,7 @@ def parse(content: str, source: str) -> Lock:
     facts = {found[1]: found[2] for line in content.splitlines() if (found := _FACT.fullmatch(line)) is not None}
     entries: list[str] = []
     indexes: list[str] = []
-    for number, line in _lines(content):
+    for number, line in logical_lines(content):
         if line.startswith("-"):
             indexes += _option(line, f"{source}:{number}")
         else:
@@ -115,7 +115,7 @@ def parse(content: str, source: str) -> Lock:
     return Lock(**values, packages=packages, indexes=tuple(indexes), format=FORMAT.name, path=source)  # type: ignore[arg-type]  # texts
 
 
-def _lines(content: str) -> Iterator[tuple[int, str]]:
+def logical_lines(content: str) -> Iterator[tuple[int, str]]:
     """Logical lines with the number of their first one, without comments."""
     pending, first = "", 0
     for number, line in enumerate(content.splitlines(), 1):
