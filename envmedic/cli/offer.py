@@ -49,9 +49,9 @@ def offer(args: argparse.Namespace, output: CommandOutput, diagnosis: Diagnosis,
 
 
 def _answer(question: str) -> str:
-    write(sys.stderr, "\n" + question)
-    # keys that were meant for the program must not answer
+    # keys that were meant for the program must not answer; flushed before the question, else a quick answer to it goes too
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    write(sys.stderr, "\n" + question)
     answer = line_within(sys.stdin, ANSWER_S)
     if answer is None:
         write(sys.stderr, f"\nNo answer in {ANSWER_S:.0f} s: nothing is repaired\n")

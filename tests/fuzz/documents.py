@@ -37,7 +37,7 @@ from tests.fuzz import samples
 from tests.fuzz.target import JSON, Reader, Target
 
 _PLAIN, _COLOURED = Style(colour=False), Style(colour=True)
-_OWN = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"
+_OWN = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[1;31m", "\x1b[1;36m"
 _SECRET = "hf_abcdefghijklmnopqrstuvwxyz0123"
 _ACTING = (b"\x1b]8;;https://example.org\x07x\x1b]8;;\x07", b"\x1b]52;c;aWQ=\x07", b"\x1b[2J", b"\x1bc", b"\xe2\x80\xae", b"\xe2\x81\xa6",
            b"\xc2\x9b31m", b"\r", b"\x08", b"\x0b", b"\xe2\x80\xa8", b"\x7f", b"\xf3\xa0\x81\x81", b"\x1b[32m")  # fmt: skip
