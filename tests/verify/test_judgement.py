@@ -203,6 +203,17 @@ def test_gpu_verdict(outcomes: list[Outcome], gpu: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("check", "before", "gpu"),
+    [("numba", "fail", "verified"), ("numba", "pass", "not verified"), ("matmul-fp32", "fail", "not verified")],
+)
+def test_another_library_that_fails_as_before_leaves_the_gpu_verified(check: str, before: Status, gpu: str) -> None:
+    proven = [_outcome("torchvision-nms", "pass", "playbook", GPU)]
+    after = [*proven, _outcome(check, "fail", "regression", GPU)]
+    assert judge([*proven, _outcome(check, before, "regression", GPU)], after, no_gpu=False).gpu == gpu
+    assert judge(proven, after, no_gpu=False).gpu == "not verified"  # it may have worked
+
+
+@pytest.mark.parametrize(
     ("outcome", "no_gpu", "passed"),
     [
         (_outcome("matmul", "pass", device="cpu"), False, True),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envmedic.model.checks import Check, GpuVerdict, Judgement, Outcome, Verification, name_of
-from envmedic.model.registries.check_kinds import Profile
+from envmedic.model.registries.check_kinds import CONSUMER_CHECKS, Profile
 
 FAILURES = frozenset({"fail", "crash", "timeout"})
 REQUIRED = frozenset({"playbook", "reproduction", "regression"})
@@ -23,7 +23,8 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
 
     The playbook's checks and the reproduction must pass; a reproduction must have failed before, unless facts
     `confirmed` the fault; what passed before must pass still, and nothing may fail that could not be run before.
-    What failed before and fails still is told only. A required outcome that was skipped, or not reported again, is
+    What failed before and fails still is told only, and where a library other than torch does, torch's kernels are proven all
+    the same. A required outcome that was skipped, or not reported again, is
     never passed; with `no_gpu` the user accepts that for GPUs. A program that failed elsewhere decides nothing, and is
     no proof where nothing else is.
     """
@@ -44,7 +45,8 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
         # its silence on the fault would be all that speaks for the repair
         elsewhere = (o for o in after if o.program == "failed elsewhere" and o.role in PROOF)
         failed += [f"{told(o)}, and no other check failed before and passes now" for o in elsewhere]
-    verdict, reason = gpu_verdict(after)
+    as_before = [new for old, new in others if old is not None and old.status in FAILURES and new.status in FAILURES]
+    verdict, reason = gpu_verdict(o for o in after if o not in as_before or name_of(o.check) not in CONSUMER_CHECKS)
     return Judgement(
         passed=not (failed or skipped or regressions),
         regressions=tuple(regressions),
