@@ -1,129 +1,42 @@
-"""The ``envmedic`` script, and ``python -m envmedic``."""
+"""The ``envmedic`` script, and ``python -m envmedic``: the outermost boundary.
+
+So short that a full disk lets Python write all of its byte code or none: what is cut is the byte code of another module.
+"""
 
 from __future__ import annotations
 
-import atexit
-import gc
-import os
 import sys
 
-from envmedic import __version__
-
-TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
-if TYPE_CHECKING:
-    from envmedic.api.context.settings import Settings
-    from envmedic.model.ports import ApplyOptions
-
-_VERSION = {"--version", "-v", "--verbose"}
-_COLLECT_AFTER = 100_000
-"""Containers. One command makes some ten thousand that live to its end; looking through them again and again for
-garbage is a twentieth of a diagnosis."""
-
-_MARK_PASTES, _MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
-"""Bracketed paste. Source: xterm's control sequences, DECSET 2004."""
-_LAST_STANDARD = 2
-"""Number of standard error."""
-
-
-def _terminal_ui(settings: Settings, options: ApplyOptions, place: str) -> int:
-    """Open the terminal UI. Raises ModuleNotFoundError without Textual, which `main` reports."""
-    from envmedic.render.encodings import CELLS
-
-    _replace_what_is_lacking(CELLS)
-    # Loading takes a moment, in which a paste may come already: it is to be marked as one from the start.
-    _write_mode(_MARK_PASTES)
-    try:
-        from envmedic.tui.app import run
-    except BaseException:
-        _write_mode(_MARK_NO_PASTES)
-        raise
-    return run(settings, options, place)
-
-
-def _write_mode(sequence: str) -> None:
-    sys.stderr.write(sequence)
-    sys.stderr.flush()
-
-
-def _replace_what_is_lacking(signs: str) -> None:
-    """Let streams whose encoding isn't UTF-8 show other signs, instead of ending a help text in an error."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and (stream.encoding or "").lower().replace("_", "-") not in {"utf-8", "utf8"}:
-            from envmedic.render.encodings import tolerate
-
-            tolerate(stream, signs)
+from envmedic import DAMAGED, damaged_byte_code
 
 
 def program() -> int:
     """Run one command in a process that is its own, and return its exit code."""
-    gc.set_threshold(_COLLECT_AFTER)
-    _open_standard_streams()
-    _replace_what_is_lacking("envmedic-words")
-    words = sys.argv[1:]
-    asked = "--version" in words and _VERSION.issuperset(words)
-    code = _show_version(tables=len(words) > 1) if asked else _command()
-    return _left(code)
-
-
-def _show_version(*, tables: bool) -> int:
-    """What argparse would show: this alone needs no part of it. With `tables` also the days of the tables."""
-    print(f"envmedic {__version__}")  # noqa: T201
-    if tables:
-        from envmedic.compat.tables import chosen, version, written
-
-        print(f"compatibility tables {version()}, {chosen().origin}")  # noqa: T201
-        for name, day in written().items():
-            print(f"compatibility table {name}: of {day}")  # noqa: T201
-    return 0
-
-
-def _command() -> int:
-    import argparse
-
-    vars(argparse)["_"] = (
-        str  # it looks for a translation of each word in the file system, and there is none of envmedic
-    )
     try:
-        from envmedic.cli.main import main
+        from envmedic.program import program as run
 
-        return main(ui=_terminal_ui)
-    # Damaged byte code of a module by which `main` reports errors: what Python raises for it depends on the damage.
-    except (EOFError, ValueError, TypeError, ImportError) as error:
-        from envmedic.errors import damaged_byte_code
-
-        found = damaged_byte_code(error)
-        if found is None:
+        return run()
+    except Exception as error:
+        # Only of a module by which errors are told; `cli.main` tells of all others.
+        file = damaged_byte_code(error)
+        if file is None:
             raise
-        print(f"error: {found.summary}\n  cause: {found.cause}\n  hint: {found.hint}", file=sys.stderr)  # noqa: T201
-        return int(found.exit_code)
+        return _tell(file)
 
 
-def _open_standard_streams() -> None:
-    """Put the null device where a standard stream is closed (``>&-``), lest the next opened file takes its place."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
-        os.set_inheritable(number, True)
-    os.close(number)
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  # until the end
+def _tell(file: str) -> int:
+    """Say so without any other module of ours, and return the exit code of `errors.DamagedByteCode`."""
+    summary, cause, hint = (text.format(file) for text in DAMAGED)
+    environment = "recoverable" if "envmedic.engine" in sys.modules else "unchanged"
+    if "--json" in sys.argv:
+        import json
 
-
-def _left(code: int) -> int:
-    """End the process with `code` after all that is registered for its end has run.
-
-    What Python does after that is taking down each module and value by itself, which for the ten thousands of a
-    diagnosis is a twentieth of its time. Returns `code` where other threads still run: Python waits for them.
-    """
-    threading = sys.modules.get("threading")  # loaded where a thread was started
-    if threading is not None and threading.active_count() > 1:
-        return code
-    atexit._run_exitfuncs()  # noqa: SLF001  # as Python does then; the only way to do it before
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (OSError, ValueError):  # the reader went away, or the stream was closed: Python's own end says what it says
-        return code
-    os._exit(code)
+        told = {"schema": "envmedic.error/1", "code": "damaged-byte-code", "exit_code": 1, "summary": summary}
+        told |= {"cause": cause, "hint": hint, "environment": environment, "details": [], "outcome": None}
+        print(json.dumps(told, indent=2))  # noqa: T201
+    again = "\n  If a repair was under way, run `envmedic recover` then" if environment == "recoverable" else ""
+    print(f"error: {summary}\n  cause: {cause}\n  hint: {hint}{again}", file=sys.stderr)  # noqa: T201
+    return 1
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 from enum import IntEnum
 
+import envmedic
+
 TYPE_CHECKING = False  # as in typing, which takes longer to load than `--version` may
 if TYPE_CHECKING:
     from typing import ClassVar, Literal
@@ -177,25 +179,14 @@ class DamagedByteCode(EnvmedicError):
     code = "damaged-byte-code"
 
     def __init__(self, path: str, *, environment: str = UNCHANGED) -> None:
-        super().__init__(
-            f"The byte code in {path} is damaged",
-            cause="Python before 3.13 keeps what it could write of it when a disk is full",
-            hint="Delete the file, Python makes it again from the source",
-            environment=environment,
-        )
+        summary, cause, hint = (text.format(path) for text in envmedic.DAMAGED)
+        super().__init__(summary, cause=cause, hint=hint, environment=environment)
 
 
 def damaged_byte_code(error: BaseException, *, environment: str = UNCHANGED) -> DamagedByteCode | None:
-    """The file of byte code whose damage raised `error` in Python's import system; None for every other error."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return None
-    code = trace.tb_frame.f_code
-    if (code.co_name, code.co_filename) != ("_compile_bytecode", "<frozen importlib._bootstrap_external>"):
-        return None
-    return DamagedByteCode(str(trace.tb_frame.f_locals.get("bytecode_path")), environment=environment)
+    """The file of byte code whose damage raised `error`; None for every other error."""
+    path = envmedic.damaged_byte_code(error)
+    return None if path is None else DamagedByteCode(path, environment=environment)
 
 
 class NoSolution(EnvmedicError):

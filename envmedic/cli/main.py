@@ -148,12 +148,12 @@ def _known(error: Exception, output: CommandOutput | None) -> EnvmedicError:
     from envmedic.render.documents.errors import bug
 
     environment = RECOVERABLE if _begun(output) else UNCHANGED
-    # `bug` comes last: a full disk or a missing package raises an ordinary exception too.
+    # `bug` comes last: a full disk or a missing package raises an ordinary exception too. Byte code takes time.
     return (
         exhausted(error, environment=environment)
         or missing_package(error, environment=environment)
-        or damaged_byte_code(error, environment=environment)
         or storage(error, environment=environment)
+        or damaged_byte_code(error, environment=environment)
         or bug(error, environment=environment)
     )
 

@@ -30,8 +30,8 @@ def main(answer: int) -> None:
     try:
         reply = _reply(request, settings)
     except Exception as error:
-        known = error if isinstance(error, EnvmedicError) else exhausted(error) or damaged_byte_code(error)
-        known = known or storage(error)
+        known = error if isinstance(error, EnvmedicError) else exhausted(error) or storage(error)
+        known = known or damaged_byte_code(error)
         if known is None:
             raise
         trouble = Trouble(

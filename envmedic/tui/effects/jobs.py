@@ -231,8 +231,8 @@ def as_error(error: BaseException, *, changing: bool = False) -> EnvmedicError:
     environment = RECOVERABLE if changing else UNCHANGED
     return (
         missing_package(error, environment=environment)
-        or damaged_byte_code(error, environment=environment)
         or storage(error, environment=environment)
+        or damaged_byte_code(error, environment=environment)
         or bug(error, environment=environment)
     )
 
