@@ -410,6 +410,7 @@ def test_outcomes_that_say_nothing_new_are_one_line() -> None:
     assert lines[1] == "  9 imports passed in 0.9 s"
     assert lines[-1] == "Verification  not passed, gpu: not verified (crash)"
     assert PLAIN.text(comparison_lines(imports, imports)) == ["Checks", "  9 imports pass as before"]
+    assert PLAIN.text(comparison_lines((), imports)) == ["Checks", "  9 imports pass"]
 
 
 def test_facts_say_what_torch_was_built_for() -> None:
