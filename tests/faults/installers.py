@@ -113,7 +113,7 @@ _WICKED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], _Result]] = {
     "forks away and goes on": (_FORK, _BOTH, (), _repaired),
     "forks away and hangs": (_FORK + "time.sleep(100_000)", _BOTH, ("--timeout", "3"), _refused(1)),
     "forks away and fails": (_FORK + "os._exit(3)", _BOTH, (), _refused(1, "3")),
-    "does nothing and says it has": ("os._exit(0)", _BOTH, (), _refused(4)),
+    "does nothing and says it has": ("os._exit(0)", _BOTH, (), _refused(1, "not installed whole")),
     "fails": ("os._exit(3)", _ONE, (), _refused(1, "3")),
     "is killed": ("os.kill(os.getpid(), 9)", _BOTH, (), _refused(1)),
     "crashes": ("os.kill(os.getpid(), 11)", _ONE, (), _refused(1)),
