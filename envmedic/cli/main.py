@@ -130,12 +130,13 @@ def _installer(given: Sequence[str]) -> tuple[list[str], tuple[str, ...]] | None
     found = installer_commands.started(given)
     if found is None:
         return None
-    own, rest = installer_commands.split_own(found.rest, WITH_VALUE)
-    named: list[str] = []
-    if not {"-p", "--prefix", "-n", "--name", "--python"} & {*own}:
-        by_path = [] if found.python is None else ["--python", found.python]
-        named = installer_commands.place(rest) if found.tool == "conda" else by_path
-    return [found.tool, *named, *own], rest
+    own, command = installer_commands.split_own(found.rest, WITH_VALUE)
+    named, rest = installer_commands.split_place(found.tool, command)
+    told = bool({"-p", "--prefix", "-n", "--name", "--python"} & {*own})
+    if told and named:
+        raise InputError("The environment is named twice", hint=f"Name it once: {' '.join(named)}, or before {rest[0]}")
+    by_path = [] if told or found.python is None else ["--python", found.python]
+    return [found.tool, *(named or by_path), *own], rest
 
 
 def _handed_over(args: argparse.Namespace, given: Sequence[str] | None) -> int | None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.cli.main import parse
+from envmedic.errors import InputError
+from envmedic.planner.guard.installer_commands import read
 from tests.cli.support import failure
 from tests.installs.conftest import Place
 from tests.support.venvs import editable_project, python_of, uv
@@ -265,3 +268,32 @@ def test_an_uv_that_writes_into_what_it_finds_gets_a_clone_that_shares_no_file(p
     assert done.code == 0, done.told()
     assert done.document["clone"] in {"copy", "reflink"}
     assert place.run("uv", "--json", "pip", "install", "namespace-b").document["clone"] in {"link", "reflink"}
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "left"),
+    [
+        ("uv pip install -p {env} six", "{env}", "pip install six"),
+        ("uv pip install --python={env}/bin/python six", "{env}/bin/python", "pip install six"),
+        ("pip install six --python {env}", "{env}", "install six"),
+        ("conda install -n x six", "x", "install six"),
+        ("uv sync --python 3.12", None, "sync --python 3.12"),
+    ],
+)
+def test_an_environment_named_in_the_installers_way_is_the_one_meant(
+    words: str, named: str | None, left: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").touch()
+    args = parse(words.format(env=tmp_path).split())
+    assert (args.prefix or args.python or args.name) == (named and named.format(env=tmp_path))
+    assert " ".join(args.words) == left
+
+
+def test_what_names_no_environment_or_two_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="names no environment"):
+        parse(["uv", "pip", "install", "-p", str(tmp_path / "none"), "six"])
+    with pytest.raises(InputError, match="named twice"):
+        parse(["uv", "-p", "x", "pip", "install", "-p", str(tmp_path), "six"])
+    with pytest.raises(InputError, match="another place"):
+        read("uv", ("pip", "install", "--system", "six"))

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -126,9 +126,8 @@ def _of_conda(command: InstallerCommand, target: EnvironmentTarget, environment:
         raise InstallerError(
             "There is no conda here", hint="Set CONDA_EXE to it, or install with `envmedic pip install`"
         )
-    words = list(_without_place(command.words))
-    yes = () if {"-y", "--yes"} & {*words} else ("--yes",)
-    return lambda python: (str(conda), *words, "--prefix", str(Path(python).parent.parent), *yes), {}, True
+    yes = () if {"-y", "--yes"} & {*command.words} else ("--yes",)
+    return lambda python: (str(conda), *command.words, "--prefix", str(Path(python).parent.parent), *yes), {}, True
 
 
 _ARGV: dict[WrappedTool, Callable[[InstallerCommand, EnvironmentTarget, Environment], _Run]] = {
@@ -136,17 +135,6 @@ _ARGV: dict[WrappedTool, Callable[[InstallerCommand, EnvironmentTarget, Environm
     "uv": _of_uv,
     "conda": _of_conda,
 }
-
-
-def _without_place(words: Sequence[str]) -> Iterator[str]:
-    """The words of conda without those that name the environment: it is the one that envmedic was told."""
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word in {"-p", "--prefix", "-n", "--name"}:
-            del rest[:1]
-        elif not word.startswith(("--prefix=", "--name=")):
-            yield word
 
 
 def _replaces(uv: str) -> bool:

@@ -31,9 +31,15 @@ _OTHERS: dict[WrappedTool, tuple[str, ...]] = {
 }  # fmt: skip
 _MANIFEST = ("add", "remove")
 """Commands of uv that write the manifest of a project, which is no part of its environment."""
+_PLACES: dict[WrappedTool, dict[str, str]] = {
+    "pip": {"--python": "--python"},
+    "uv": {"--python": "--python", "-p": "--python"},
+    "conda": {"-n": "--name", "--name": "--name", "-p": "--prefix", "--prefix": "--prefix"},
+}
+"""Each tool's options that name the environment, with the option of envmedic that means the same."""
 _ELSEWHERE = {
     "pip": ("--target", "-t", "--prefix", "--root", "--user"),
-    "uv": ("--target", "-t", "--prefix", "--project", "--directory"),
+    "uv": ("--target", "-t", "--prefix", "--project", "--directory", "--system"),
     "conda": (),
 }
 _OTHER_INSTALLERS = {
@@ -153,15 +159,39 @@ def _require_here(command: InstallerCommand) -> None:
             )
 
 
-def place(words: Sequence[str]) -> list[str]:
-    """The options of a conda command that name its environment, which mean the same to envmedic."""
-    found: list[str] = []
-    for number, word in enumerate(words):
-        if word in {"-n", "--name", "-p", "--prefix"}:
-            found = [word, *words[number + 1 : number + 2]]
-        elif word.startswith(("--name=", "--prefix=")):
-            found = [word]
-    return found
+def split_place(tool: WrappedTool, words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Split the words into what names the environment, as options of envmedic, and the others.
+
+    Raises InputError where the tool's option names no environment but a release of Python.
+    """
+    named: list[str] = []
+    others: list[str] = []
+    rest = list(words)
+    # `uv sync --python` is about the environment to be, not about where one is
+    flags = {} if tool == "uv" and "pip" not in words else _PLACES[tool]
+    while rest:
+        word = rest.pop(0)
+        option, given, value = word.partition("=")
+        if option not in flags or (given and not option.startswith("--")):
+            others.append(word)
+            continue
+        value = value if given else "".join(rest[:1])
+        del rest[: 0 if given else 1]
+        named = [flags[option], value] if tool == "conda" else _by_interpreter(tool, option, value)
+    return named, tuple(others)
+
+
+def _by_interpreter(tool: WrappedTool, option: str, value: str) -> list[str]:
+    """Uv and pip take an interpreter or the directory of an environment."""
+    if os.path.isdir(value):  # noqa: PTH112  # text
+        return ["--prefix", value]
+    if os.path.exists(value):  # noqa: PTH110  # text
+        return ["--python", value]
+    raise InputError(
+        f"{option} {value} of {tool} names no environment",
+        cause="There is no such file or directory",
+        hint="Name the environment by its directory: -p PREFIX",
+    )
 
 
 def split_own(words: Sequence[str], takes_value: frozenset[str]) -> tuple[list[str], tuple[str, ...]]:
