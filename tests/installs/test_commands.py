@@ -254,7 +254,11 @@ def test_uv_sync_runs_in_a_clone_and_writes_no_lock(tmp_path: Path, template: Pl
     done = here.run("uv", "sync", folder=project)
     assert done.code == 0, done.told()
     assert (here.version("six"), here.version("pillow")) == ("1.17.0", None)
-    assert here.run("undo", "--yes").code == 0
+    assert "The next" not in done.out
+    done = here.run("uv", "pip", "install", "six==1.16.0", folder=project)
+    assert f"The next `uv sync` in {project} undoes this: six 1.16.0 -> 1.17.0" in done.out, done.told()
+    for _ in range(2):
+        assert here.run("undo", "--yes").code == 0
     assert here.state() == before
 
 

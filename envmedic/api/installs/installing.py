@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,10 +24,11 @@ from envmedic.installers.index.credentials import redacted
 from envmedic.model.answers.guard import Guard
 from envmedic.model.checks import Check
 from envmedic.model.facts import Environment, Facts
-from envmedic.model.plan import Plan, RunInstaller
+from envmedic.model.pins import NextSync
+from envmedic.model.plan import Change, Plan, RunInstaller
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.record import Record
-from envmedic.planner import import_targets
+from envmedic.planner import import_targets, project_sync
 from envmedic.planner.guard.installer_commands import InstallerCommand
 from envmedic.probe.prefix import processes
 
@@ -146,5 +147,12 @@ def _plan(facts: Facts, environment: Environment, command: InstallerCommand, fou
             ),
             changes=changes,
             notes=found.notes if found is not None else (),
+            # the project's own sync is the command itself
+            next_sync=None if command.of_project else _next_sync(facts, environment, changes),
         )
     )
+
+
+def _next_sync(facts: Facts, environment: Environment, changes: Sequence[Change]) -> NextSync | None:
+    after = {name: item.after for item in changes for name in item.distributions or (item.name,)}
+    return project_sync.next_sync(environment, planner.markers(environment, facts.host), after)

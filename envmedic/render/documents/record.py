@@ -118,7 +118,8 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     if record.environment == "installed":
         how = "brought back" if moved else f"installed and checked in {duration(sum(record.seconds.values()))}"
         state = part(how, "warn" if record.left else "good")
-        return [joined(head, "  ", state), _way("To go back: ", f"envmedic undo -p {target}")]
+        syncs = (row for item in undoing_syncs(record) for row in sync_lines(item, after=True))
+        return [joined(head, "  ", state), *syncs, _way("To go back: ", f"envmedic undo -p {target}")]
     proven = record.gpu != "not verified"
     state = part("repaired and verified", "good") if proven else part("repaired", "warn")
     if record.outcome == "partial":
