@@ -26,11 +26,13 @@ DOUBT_LEFT_BY_FACTS = 0.25
 """Factor on the doubt of a text match (1 - confidence) when facts confirm it."""
 TRUST_LEFT_BY_FACTS = 0.4
 """Factor on the confidence of a text match when facts refute it."""
+PASSING_GUESS = 0.45
+"""Most confidence of what only the form of a sentence tells, where that is a warning."""
 _LINES_OF_A_WARNING = 8
 """Length of a warning in lines; only its first line is marked as a warning."""
 ONE_MESSAGE = 3
 """Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
-_RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception)(?=:|$)")
+_RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception|BadZip[Ff]ile)(?=:|$)")
 NO_FAULT: Final = "not-an-env-problem"
 _FORM: Final = "form"
 """How the ids of signatures begin that match what a text says in any words (`playbook.matching.forms`)."""
@@ -78,6 +80,9 @@ class Cause:
         if self.signature is None:
             return FACTS_ALONE
         stated = self.signature.confidence
+        if self.by_form and self.passing:
+            # a guess about a line after which the program went on
+            stated = min(stated, PASSING_GUESS)
         if self.confirmed:
             # at least as sure as the same facts without any text: a weak signature must not lower them
             return round(max(FACTS_ALONE, 1 - (1 - stated) * DOUBT_LEFT_BY_FACTS), 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from envmedic.diagnosis.candidates import ONE_MESSAGE, Cause
 from envmedic.model.playbook import NO_TEXT, Failures
@@ -10,6 +11,7 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
+_WITHOUT_GPU: Final = "cpu-only-torch"
 _Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
@@ -31,7 +33,7 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     """Causes, best first. `rank` has the criteria, the strongest one first."""
     sure = [cause for cause in causes if cause.fault is not None and cause.certain and not cause.refuted]
 
-    raised = frozenset(cause.fault for cause in sure if cause.fault is not None and cause.raised)
+    raised = [(cause.fault, cause.line) for cause in sure if cause.fault is not None and cause.raised]
 
     def present(cause: Cause) -> frozenset[Fault]:
         # a guess explains nothing else
@@ -43,8 +45,8 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             cause.refuted,
             cause.fault is None and cause.passing,  # a harmless warning explains no other message
             _survived(cause),
-            # what was only warned of explains an error that was raised, or stands behind it
-            cause.fault is not None and cause.passing and not raised <= _follow_from(cause.fault),
+            # what was only warned of explains what was raised, or stands behind it
+            cause.fault is not None and cause.passing and not _explains(cause, cause.fault, raised),
             not cause.certain,
             cause.by_form,  # a guess, beside words that are known
             not cause.confirmed,
@@ -74,9 +76,12 @@ def _told(cause: Cause) -> bool:
     return cause.certain and not (cause.refuted or cause.passing or _survived(cause))
 
 
-def _follow_from(fault: Fault) -> frozenset[Fault]:
-    """The class itself and those of its symptoms."""
-    return FAULT_CLASSES[fault].symptoms | {fault}
+def _explains(warned: Cause, fault: Fault, raised: Sequence[tuple[Fault, tuple[int, int]]]) -> bool:
+    """Whether all that was raised follows from `warned`."""
+    follow = FAULT_CLASSES[fault].symptoms | {fault}
+    # a program whose GPU does not start goes on without it: a notice of that, after the error, follows from the error
+    before = fault == _WITHOUT_GPU
+    return all(other in follow and (warned.line <= line or not before) for other, line in raised)
 
 
 def _survived(cause: Cause) -> bool:
@@ -137,7 +142,8 @@ def _ends(cause: Cause, others: Sequence[Cause], failures: Failures) -> bool:
         return False
     if cause.playbook.harmless or cause.passing:
         # it is all there is to say only where nothing failed, and nothing else was warned of, which may be the failure
-        starts = frozenset(line for other in others for line in other.starts)
+        alike = (other for other in others if other.playbook.harmless or other.passing)
+        starts = frozenset(line for other in alike for line in other.starts)
         return failures.failing | failures.warned <= starts
     if any(_tells(cause, number, failures) for number in failures.last):
         return True

@@ -188,10 +188,36 @@ def test_noise_beside_a_fault_changes_nothing(title: str, text: str) -> None:
     for name, noise in NOISE.items():
         between = "\n".join([*lines[:half], noise, *lines[half:]])
         for place, noisy in (("before", f"{noise}\n{text}"), ("after", f"{text}\n{noise}"), ("between", between)):
-            # in the middle of one message the noise may cut it in two: then there is nothing to compare
-            if place != "between" or named(text) <= named(between):
-                assert lost(text, noisy) is None, (name, place)
+            assert lost(text, noisy) is None, (name, place)
     assert lost(text, f"{NO_MEMORY}\n{text}") is None
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE.keys())
+def test_a_wrapped_message_is_read_across_noise(noise: str) -> None:
+    first = "ImportError: /opt/env/lib/python3.11/site-packages/boxes/_C.so: undefined"
+    [finding, *_] = judged(f"{first}\n{noise}\nsymbol: _ZN3c105ErrorC2Ev").findings
+    assert (finding.signature, finding.groups["symbol"]) == ("torch-symbol", "_ZN3c105ErrorC2Ev")
+
+
+def test_an_interruption_amid_the_frames_of_an_error_takes_none_of_them() -> None:
+    head = (
+        'Traceback (most recent call last):\n  File "/opt/env/lib/python3.11/site-packages/boxes/lids_pb2.py", line 3'
+    )
+    tail = "TypeError: __new__() got an unexpected keyword argument 'lid'"
+    [finding, *_] = judged(f"{head}, in <module>\n{NOISE['Ctrl-C']}\n{tail}").findings
+    assert finding.signature == "in-generated-code"
+
+
+def test_a_harmless_line_explains_no_failure_that_something_else_explains() -> None:
+    own = "ModuleNotFoundError: No module named 'utils'"
+    assert judged(f"{NOISE['time limit']}\n{own}").reason == judged(own).reason
+
+
+def test_what_a_program_did_without_the_gpu_is_no_root_of_what_failed_before() -> None:
+    raised = "RuntimeError: Unable to load cuSPARSE. Is it installed?"
+    warned = "WARNING: a GPU may be present, but a CUDA-enabled jaxlib is not installed. Falling back to cpu."
+    assert judged(f"{raised}\n{warned}").findings[0].fault == "missing-cuda-library"
+    assert judged(warned).findings[0].fault == "cpu-only-torch"
 
 
 def test_an_error_just_before_a_build_does_not_explain_its_failure() -> None:

@@ -117,3 +117,9 @@ def test_every_cause_has_one_signature_and_every_signature_a_cause() -> None:
         assert len(matching) == 1, cause
     assert all(any(pattern.search(f"{SAID}, {cause}: boxes") for cause in causes) for pattern in patterns)
     assert all(signature.confidence <= 0.55 for signature in by_form()), "below words that are known"
+
+
+def test_a_guess_about_what_was_only_warned_of_establishes_nothing() -> None:
+    said = "boxes 2.1 is too old for lids 3.0"
+    assert judged(f"BoxError: {said}").findings[0].confidence >= 0.5
+    assert judged(f"WARNING! {said}").findings[0].confidence < 0.5

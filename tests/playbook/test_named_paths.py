@@ -7,6 +7,7 @@ import json
 import pytest
 
 from envmedic.playbook.matching.named_paths import PathNotes, named_paths, place
+from tests.playbook.test_forms import judged
 
 
 def read(text: str) -> PathNotes:
@@ -183,3 +184,24 @@ def test_which_package_asks_another_one(error: str, files: tuple[str, ...], call
 
 def test_the_users_own_call_is_no_packages() -> None:
     assert read(traceback("ImportError: cannot import name 'x' from 'pandas' (/x.py)", "/home/user/a.py")).calls == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ((f"{VENV}/pip/_internal/wheel.py", "/usr/lib/python3.11/zipfile.py"), "Installer pip: "),
+        ((f"{VENV}/boxes/lids_pb2.py", f"{VENV}/google/protobuf/descriptor.py"), f"Generated code, {VENV}/boxes/lids_pb2.py: "),
+    ],
+)  # fmt: skip
+def test_whose_code_an_error_is_of(files: tuple[str, ...], sentence: str) -> None:
+    text = traceback("zipfile.BadZipFile: it is none", *files)
+    assert any(found.startswith(sentence) for found in said(text))
+    assert not any(
+        found.startswith(sentence) for found in said(traceback("zipfile.BadZipFile: it is none", "train.py"))
+    )
+
+
+def test_an_archive_that_no_installer_reads_is_no_fault_of_the_environment() -> None:
+    text = traceback("zipfile.BadZipFile: File is not a zip file", "train.py", f"{VENV}/numpy/lib/npyio.py")
+    assert judged(text).verdict == "not-an-env-problem"
+    assert judged(text.replace("numpy/lib", "pip/_internal")).findings[0].fault == "unsatisfiable"

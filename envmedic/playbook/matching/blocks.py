@@ -14,6 +14,8 @@ JOINED_LINES = 3
 
 _NEIGHBOURS = 16
 """Lines that are searched together. Most logs have few failures, and to cut out every window would cost more."""
+_PASSED_OVER = 16
+"""Most lines of noise after the neighbours that a wrapped message is read across."""
 
 Window = tuple[bytes, ...]
 """A line, and the lines after it that may continue its message."""
@@ -30,8 +32,15 @@ class Block(msgspec.Struct, frozen=True):
     end: int | None = None
     """End of the last whole line in `content`, which is not cut there to save a copy."""
 
-    def windows(self, may_match: Callable[[bytes], bool]) -> Iterator[tuple[int, Window]]:
-        """Yield the windows in which `may_match` finds something, and some neighbours, with their line numbers."""
+    def windows(
+        self,
+        may_match: Callable[[bytes], bool],
+        noise: Callable[[Sequence[bytes]], frozenset[int]] = lambda _: frozenset(),
+    ) -> Iterator[tuple[int, Window]]:
+        """Yield the windows in which `may_match` finds something, and some neighbours, with their line numbers.
+
+        Lines of which `noise` has the indexes continue no message, and may stand within one.
+        """
         # the whole block first: most blocks of a log have no literal, and splitting them would take the most time
         if not may_match(self.content):
             return
@@ -39,22 +48,30 @@ class Block(msgspec.Struct, frozen=True):
         limit = 1 + self.content.count(b"\n", 0, max(0, self.keep - 1))
         for first in range(0, limit, _NEIGHBOURS):
             if may_match(b"\n".join(lines[first : first + _NEIGHBOURS + JOINED_LINES])):
-                for start in range(first, min(first + _NEIGHBOURS, limit)):
-                    yield self.number + start, _window(lines, start)
+                near = lines[first : first + _NEIGHBOURS + JOINED_LINES + _PASSED_OVER]
+                unheard = noise(near)
+                for start in range(min(_NEIGHBOURS, limit - first)):
+                    heard = near[start : start + 1 + JOINED_LINES] if not unheard else _without(near, start, unheard)
+                    yield self.number + first + start, _window(heard)
 
 
-def _window(lines: Sequence[bytes], start: int) -> Window:
-    """Return the line `start` with the lines that may continue it, or alone if one of these is too long."""
-    found = [lines[start]]
+def _without(lines: Sequence[bytes], start: int, noise: frozenset[int]) -> list[bytes]:
+    """Return the line `start` and those after it that are no `noise`."""
+    return [lines[start], *(lines[index] for index in range(start + 1, len(lines)) if index not in noise)]
+
+
+def _window(lines: Sequence[bytes]) -> Window:
+    """Return the first of `lines` with those that may continue it, or alone if one of these is too long."""
+    found = [lines[0]]
     if len(found[0]) > LINE_LIMIT:
         return tuple(found)
-    after = lines[start + 1 : start + JOINED_LINES]
+    after = lines[1:JOINED_LINES]
     # nearly all windows: none of the lines is too long or underlines another
     if sum(map(len, after)) <= LINE_LIMIT and not any(b"^" in line for line in after):
         return (found[0], *after)
     passed = False
     # one more than needed: one line may only underline another, and is left out
-    for line in lines[start + 1 : start + 1 + JOINED_LINES]:
+    for line in lines[1 : 1 + JOINED_LINES]:
         if len(line) > LINE_LIMIT:
             return (found[0],)
         if not passed and underlines(line):

@@ -25,7 +25,7 @@ _FAILING = re.compile(
 )
 """Words of failures, and letters of scripts in which none of them is written."""
 _RAISED = re.compile(
-    rb"(?<!except )(?<!raise )(?<!the )(?<!this )(?<!following )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?=:(?!:)|[\s\"']*(?:\\n|$))"
+    rb"(?<!except )(?<!raise )(?<!the )(?<!this )(?<!following )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|BadZip[Ff]ile)(?=:(?!:)|[\s\"']*(?:\\n|$))"
 )
 # Launchers, pools and engines repeat that something below them failed.
 _WRAPPER = re.compile(

@@ -73,7 +73,7 @@ FORMS: Final = (
     # the machine
     Form(
         "the GPU or its driver fails",
-        rf"\bNVRM: .{{0,120}}(?:fail|error|fallen|mismatch|xid|can ?not|unable|not |GPU 0000)|"
+        rf"\bNVRM: .{{0,120}}(?:fail|error|fallen|mismatch|xid|can ?not|unable|not |invalid|conflict|reject|timed? ?out|No NVIDIA|GPU 0000)|"
         r"\bXid (?:errors?|codes?|\(PCI|events?|messages?)|fallen off the bus|RmInitAdapter|"
         rf"(?:uncorrectable|double.bit|volatile) (?:ECC|NVLink)|ECC error|{_GPU} (?:is|was|has been) lost|"
         rf"fabric ?manager.{{0,60}}(?:not |fail|error|inactive|start)|busy or unavailable|"
@@ -121,6 +121,13 @@ FORMS: Final = (
         "cuDNN does not fit",
         r"cudnn.{0,80}(?:mismatch|incompatib|not compatible|built against|compiled (?:with|against)|is newer|older than|outdated|out of date)|"
         r"outdated cudnn|CUDNN_STATUS_(?:VERSION|SUBLIBRARY|NOT_INITIALIZED)",
+    ),
+    Form(
+        "CUDA of the toolkit and of torch differ",
+        r"cuda version \W?[\d.]+\W? mismatch|"
+        r"(?:detected|installed|system|toolkit|nvcc)[\w ]{0,20}cuda[\w .()]{0,40}(?:mismatch|does not match|differ|different)|"
+        r"cuda[\w .()]{0,40}(?:mismatch\w*|does not match|different from|differs from).{0,80}(?:torch|compile)|"
+        r"(?:torch|pytorch)[\w .()+]{0,40}(?:compiled|built)[\w ]{0,12}(?:with|for|against) cuda.{0,60}(?:but|while|whereas|mismatch|system|toolkit)",
     ),
     Form(
         "a CUDA library does not fit",
@@ -184,12 +191,6 @@ FORMS: Final = (
         rf"(?:could ?n[o']t|cannot|can't|does ?n[o']t|did ?n[o']t|unable to|not able to) (?:find|detect|see|use|recogni[sz]e|access) (?:\w+ ){{0,2}}(?:gpu|cuda)s?\b",
     ),
     # compilers, that build logs have no command of
-    Form(
-        "CUDA of the toolkit and of torch differ",
-        r"(?:detected|installed|system|toolkit|nvcc)[\w ]{0,20}cuda[\w .()]{0,40}(?:mismatch|does not match|differ|different)|"
-        r"cuda[\w .()]{0,40}(?:mismatch\w*|does not match|different from|differs from).{0,80}(?:torch|compile)|"
-        r"(?:torch|pytorch)[\w .()+]{0,40}(?:compiled|built)[\w ]{0,12}(?:with|for|against) cuda.{0,60}(?:but|while|whereas|mismatch|system|toolkit)",
-    ),
     Form(
         "a build fails",
         r"fatal error: [^\n]{1,80}(?:no such file|not found)|"

@@ -93,7 +93,7 @@ _TAIL_CHARACTERS = 512
 _MOST_PREFIXES = 40
 _PASSING = re.compile(
     r"""(?x)
-    (?:.{0,80}?[\s\[|:-]|\W{0,3})(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)[\s\]\[|:-]   # levels of loggers
+    (?:.{0,80}?[\s\[|:-]|\W{0,3})(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)[\s\]\[|:!-]   # levels of loggers
     | .{0,80}?\[(?:warn(?:ing)?|info|debug)\ *\]\s                                 # in lower case, as structlog does
     | .{0,4000}?(?:(?i:"(?:log_?)?(?:level|severity)(?:_?name)?":\ ?"(?:warn(?:ing)?|info|debug)")
         | (?<![\w.])(?:level|lvl|severity)=(?i:"?(?:warn(?:ing)?|info|debug)\b)     # logfmt

@@ -45,7 +45,7 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
     for block in blocks(lines.chunks() if isinstance(lines, LogStream) else joined(lines)):
         build.see(block)
         tally.leave(tail.begin)
-        for number, window in block.windows(signatures.may_match):
+        for number, window in block.windows(signatures.may_match, signatures.noise):
             for hit in signatures.hits(window):
                 tally.add(hit, number)
         tail.add(block)

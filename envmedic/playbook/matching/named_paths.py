@@ -40,7 +40,7 @@ _STATED = re.compile(
     r"Requirement already satisfied: (?P<name>[\w.-]+)\S{0,80} in (?P<site>\S{1,300}[/\\](?:site|dist)-packages)"
     r"|<module '[\w.]{1,80}' from '(?P<module>[^']{1,400})'>|^\W{0,4}?(?P<file>[/~]\S{1,400}/__init__\.py)\W{0,4}$"
 )
-_ERROR = re.compile(r"(?<![\w.-])[A-Za-z_][\w.]*(?:Error|Exception)(?=:|\s*$)")
+_ERROR = re.compile(r"(?<![\w.-])[A-Za-z_][\w.]*(?:Error|Exception|BadZip[Ff]ile)(?=:|\s*$)")
 _NEXT = re.compile(
     r"Traceback \(|File \"|During handling|The above exception|\S{1,400}:\d+: \w{0,60}Warning:|[A-Za-z_][\w.]*(?:Error|Exception):"
 )
@@ -64,6 +64,9 @@ _PASSED_THROUGH = re.compile(
     r"torch[\\/](?:nn[\\/]modules[\\/](?:module|container)|utils[\\/]_contextlib|autograd[\\/]\w+|_dynamo[\\/]eval_frame)\.py$|<frozen |[\\/](?:importlib|functools|contextlib)\b"
 )
 """Modules that call on whatever they are given."""
+_INSTALLERS = frozenset({"pip", "installer", "poetry", "pdm", "unearth", "conda", "conda_package_handling", "pipenv"})
+_PROTOBUF = re.compile(r"[\\/]google[\\/](?:protobuf|_upb)[\\/](?!\w+_pb2\.py)")
+"""Modules of protobuf's runtime, which has generated ones of its own."""
 _NAMESPACES = frozenset({"nvidia", "google", "mpl_toolkits", "zope", "ruamel", "azure", "sphinxcontrib", "jaraco"})
 """Packages whose parts may be in several directories."""
 _OF_VALUES = ("IndexError:", "KeyError:", "TypeError:", "AttributeError:")
@@ -128,11 +131,15 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
     stated: list[tuple[int, str, str]] = []
     calls: list[tuple[int, str, str]] = []
     chain: list[str] = []
+    held: list[str] = []
+    """Frames before a traceback that may be that of an interruption."""
     last: list[str] | None = None
     for index, (number, text) in enumerate(texts):
-        # the frames of an interruption are of no error that follows
-        if "Traceback (most recent" in text or text.startswith("KeyboardInterrupt"):
-            chain = []
+        # the frames of an interruption are of no error that follows; another process may have written them amid others
+        if "Traceback (most recent" in text:
+            chain, held = [], chain
+        elif text.startswith("KeyboardInterrupt"):
+            chain, held = held, []
         error = _ERROR.search(text)
         if error is None:
             chain += _frames(text)
@@ -142,10 +149,17 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
         message = _message(text[error.start() :], texts[index + 1 : index + _MESSAGE_LINES])
         last = [*chain, *_frames(text), *_named(message)]
         every += last
-        said = (*_said(last, message), *_calls(chain), *_own_code(chain, message), *_projects(chain, message))
+        said = (
+            *_said(last, message),
+            *_calls(chain),
+            *_own_code(chain, message),
+            *_projects(chain, message),
+            *_generated(chain),
+            *_installing(chain),
+        )
         sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
         calls += [(number, *pair) for pair in _asked(chain, message)]
-        chain = []
+        chain, held = [], []
     sentences += [(*stated[-1][:2], said) for said in _copies(_places(path for *_, path in stated))]
     known = _places(every if last is None else last)
     prefixes = dict.fromkeys(redact_text(found.root) for found in known if found.owner == "environment")
@@ -262,6 +276,23 @@ def _own_code(frames: Sequence[str], message: str) -> Iterator[str]:
     last = frames[-1] if frames and message.startswith(_OF_VALUES) else None
     if last is not None and last.endswith(".py") and place(last) is None and _LIBRARY.search(last) is None:
         yield f"Own code, {last}"
+
+
+def _installing(frames: Sequence[str]) -> Iterator[str]:
+    """The installer whose code raised an error, or called what raised it."""
+    tool = next(
+        (found.module for found in _places(frames) if found.module in _INSTALLERS and found.owner != "build"), None
+    )
+    if tool is not None:
+        yield f"Installer {tool}"
+
+
+def _generated(frames: Sequence[str]) -> Iterator[str]:
+    """The module that the compiler of protobuf wrote, where an error was raised in it or by the runtime that it called."""
+    own = (path for path in reversed(frames) if _PROTOBUF.search(path) is None)
+    last = next(own, "")
+    if last.endswith("_pb2.py"):
+        yield f"Generated code, {last}"
 
 
 def _projects(frames: Sequence[str], message: str) -> Iterator[str]:

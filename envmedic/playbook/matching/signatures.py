@@ -6,6 +6,7 @@ messages. Patterns whose literals are missing do not run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -36,6 +37,9 @@ _LOOKED_AT_IN_FULL = 3
 
 Compiling that program takes as long as some hundred searches.
 """
+
+_INTERRUPTED = b"KeyboardInterrupt"
+_SOURCE_OF_WARNING = re.compile(rb"\s+(?:warnings|logger|log)\.warn\w*\(|\s+warn\w*\(")
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 """Identity of a match: playbook, signature and groups."""
@@ -86,6 +90,10 @@ class Signatures:
         )
         self._filter = prefilter(tuple(signature.pattern for _, signature in self.entries))
         self.may_match = self._filter.may_match
+        harmless = (
+            loaded.playbook for loaded in playbooks if loaded.playbook.harmless and loaded.playbook.fault is None
+        )
+        self._noise = tuple(signature.pattern for playbook in harmless for signature in playbook.signatures)
         # looked up when a signature matches: it compiles the pattern
         self._groups = lru_cache(maxsize=None)(lambda index: group_numbers(self._pattern(index)))
         self._alike = lru_cache(maxsize=_KEPT)(_Alike)
@@ -129,6 +137,26 @@ class Signatures:
         for index, (text, match) in self._wrapped(texts, left.difference(found, beside)).items():
             found[index] = self._hit(index, Reading(text, window[0]), match)
         return tuple(found[index] for index in sorted(found))
+
+    def noise(self, lines: Sequence[bytes]) -> frozenset[int]:
+        """Return the indexes of `lines` that do no harm, wherever they stand: known warnings, and interruptions.
+
+        Other processes write them into the lines of a message, and the writer of a report pastes them there.
+        """
+        program = any_by_line(self._noise) if self._noise else None
+        if program is None or program.search(b"\n".join(lines)) is None:
+            return frozenset()
+        found: set[int] = set()
+        for index, line in enumerate(lines):
+            if program.search(line[:LINE_LIMIT]) is None:
+                continue
+            found.add(index)
+            if _INTERRUPTED in line:
+                found.update(_traceback(lines, index))
+            # a warning shows the line of source that it came from
+            elif any(_SOURCE_OF_WARNING.match(source) for source in lines[index + 1 : index + 2]):
+                found.add(index + 1)
+        return frozenset(found)
 
     def _may_match(self, among: frozenset[int], said: bytes) -> bool:
         """Whether a signature of `among` may match a line of `said`; true if they cannot be combined."""
@@ -193,6 +221,14 @@ class Signatures:
             if (value := values[number - 1]) is not None
         }
         return (playbook, signature.id, tuple(sorted(groups.items()))), groups
+
+
+def _traceback(lines: Sequence[bytes], end: int) -> range:
+    """Return the indexes of the traceback that ends on line `end`; none where its frames or its head are not there."""
+    start = end - 1
+    while start >= 0 and lines[start][:1].isspace():
+        start -= 1
+    return range(start, end) if start >= 0 and lines[start].startswith(b"Traceback (most recent") else range(0)
 
 
 def _said(first: Sequence[Reading], texts: Sequence[str]) -> bytes:
