@@ -8,9 +8,10 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from envmedic.compat import tables
 from envmedic.compat.installed_requirements import satisfying
 from envmedic.compat.torch_family import conda_families as channels
-from envmedic.compat.torch_family import family
+from envmedic.compat.torch_family import family, newer_torch
 from envmedic.compat.versions import allows
 from envmedic.errors import NoSolution, NotAnEnvironment
 from envmedic.model.answers.family import FamilyQuery, FamilySet
@@ -451,10 +452,14 @@ def _cost(environment: Environment, found: FamilySet | None, changed: tuple[str,
 
 
 def _asked(found: FamilySet | None) -> tuple[str, ...]:
-    """Return the note on a torch whose publication only the index tells; a plan has what the index was found to have."""
-    if found is None or not found.unverified:
+    """Return the notes on a torch whose publication, or all that is known of it, only the index and its wheel tell."""
+    torch = found.versions.get("torch") if found is not None else None
+    if found is None or torch is None:
         return ()
-    return (f"torch {found.versions['torch']} ({found.variant}) is newer than the tables: the index was asked for it",)
+    notes = (newer_torch.doubt(torch),) if tables.is_learned(torch) else ()
+    if not found.unverified:
+        return notes
+    return (*notes, f"torch {torch} ({found.variant}) is newer than the tables: the index was asked for it")
 
 
 def _notes(environment: Environment, gone: tuple[str, ...]) -> tuple[str, ...]:

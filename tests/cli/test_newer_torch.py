@@ -27,6 +27,7 @@ def wheels(tmp_path: Path, reader: Shell, shared: Case) -> list[Wheel]:
     return [
         torch(folder, "2.99.0", python=python, requires_python=">=3.8", platform="manylinux_2_17_x86_64"),
         make_wheel(folder, "torchvision", "0.99.0", requires=("torch==2.99.0",), tags=tags),
+        make_wheel(folder, "torch", "3.0.0rc1", tags=tags),
         make_wheel(folder, "triton", "9.1.0", tags=tags),
         make_wheel(folder, "filelock", "3.0"),
     ]
@@ -39,7 +40,7 @@ def asked(reader: Shell, case: Case, index: IndexServer, tmp_path: Path, *words:
     file.write_text(json.dumps(facts))
     user = reader.having(PIP_INDEX_URL=index.url, PIP_EXTRA_INDEX_URL="")
     before = state_of(case.prefix)
-    done = user.envmedic("check", "--json", "-p", str(case.prefix), "--host", str(file), *words)
+    done = user.envmedic(*words, "--json", "-p", str(case.prefix), "--host", str(file))
     assert state_of(case.prefix) == before
     return done
 
@@ -49,11 +50,13 @@ def test_it_is_judged_by_its_own_wheel_and_that_is_said(
 ) -> None:
     write_index(tmp_path, wheels)
     with serve(tmp_path) as index:
-        fits = asked(reader, shared, index, tmp_path, "torch>=2.99")
+        fits = asked(reader, shared, index, tmp_path, "check", "torch>=2.99")
         read = [seen for seen in index.seen if "/torch-2.99.0" in seen.path and seen.range]
-        old = asked(reader, shared, index, tmp_path, "torch>=2.99", driver_version="550.54.14")
-        other = asked(reader, shared, index, tmp_path, "torch>=2.99", gpus=[{**GPU, "compute_capability": "3.5"}])
-        lacking = asked(reader, shared, index, tmp_path, "torch>=3")
+        old = asked(reader, shared, index, tmp_path, "check", "torch>=2.99", driver_version="550.54.14")
+        other = asked(
+            reader, shared, index, tmp_path, "check", "torch>=2.99", gpus=[{**GPU, "compute_capability": "3.5"}]
+        )
+        lacking = asked(reader, shared, index, tmp_path, "check", "torch>=3")
     assert read, "its wheel was asked by ranges"
     after = {row["name"]: row["after"] for row in fits.document["changes"]}
     assert after["torch"] == "2.99.0", fits.told()
@@ -70,6 +73,24 @@ def test_it_is_judged_by_its_own_wheel_and_that_is_said(
 def test_offline_nothing_is_asked(reader: Shell, shared: Case, tmp_path: Path, wheels: list[Wheel]) -> None:
     write_index(tmp_path, wheels)
     with serve(tmp_path) as index:
-        done = asked(reader, shared, index, tmp_path, "torch>=2.99", "--offline")
+        done = asked(reader, shared, index, tmp_path, "check", "torch>=2.99", "--offline")
         assert index.seen == []
     assert (done.code, done.document["verdict"]) == (1, "does-not-work")
+
+
+def test_a_move_to_the_newest_torch_goes_to_it(
+    reader: Shell, shared: Case, tmp_path: Path, wheels: list[Wheel]
+) -> None:
+    write_index(tmp_path, wheels)
+    with serve(tmp_path) as index:
+        moved = asked(reader, shared, index, tmp_path, "plan", "--policy", "newest")
+        old = asked(reader, shared, index, tmp_path, "plan", "--policy", "newest", driver_version="440.33.01")
+        index.seen.clear()
+        offline = asked(reader, shared, index, tmp_path, "plan", "--policy", "newest", "--offline")
+        assert index.seen == []
+    after = {row["name"]: row["after"] for row in moved.document["changes"]}
+    assert (after["torch"], after["torchvision"]) == ("2.99.0", "0.99.0"), moved.told()
+    assert any("2.99.0 is newer than the tables" in note for note in moved.document["notes"])
+    assert old.code == 1
+    assert "torch 2.99.0 (cu132)" in old.document["cause"]
+    assert offline.code == 1

@@ -26,7 +26,7 @@ def check(settings: Settings, prefix: Path, requirements: Sequence[str]) -> Comp
     if not state.pending:
         return whatif.answer(state, whatif.ResolvedWay(None, None), ())
     require_repair_packages()  # not a reason against one of the ways
-    newer_torch.learn(settings, state.environment, state.pending)
+    newer_torch.learn_asked(settings, state.environment, state.pending)
     possible, considered = whatif.ways(state)
     return whatif.answer(state, _first(settings, state, possible), considered)
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from envmedic.api.context.settings import Settings
@@ -25,17 +26,19 @@ _COMPANIONS = 3
 """Releases of a companion that are looked at, the newest ones."""
 
 
-def learn(settings: Settings, environment: Environment, requirements: Sequence[Requirement]) -> None:
-    """Add the newest torch that is asked for to the tables of this process, where they have none that meets it.
+def learn_asked(settings: Settings, environment: Environment, requirements: Sequence[Requirement]) -> None:
+    """Learn of the torch that is asked for, where no table has one that meets it."""
+    asked = next((str(item.specifier) for item in requirements if canonicalize_name(item.name) == "torch"), None)
+    if asked is not None and not any(versions.allows(asked, item) for item in tables.releases()):
+        learn(settings, environment, asked)
+
+
+def learn(settings: Settings, environment: Environment, asked: str = "") -> None:
+    """Add the newest torch that `asked` accepts, and that no table has yet, to the tables of this process.
 
     Where no index or no wheel tells of it, the tables stay as they are, and what is asked is judged by them.
     """
-    asked = next((item for item in requirements if canonicalize_name(item.name) == "torch"), None)
-    if (
-        asked is None
-        or settings.offline
-        or any(versions.allows(str(asked.specifier), item) for item in tables.releases())
-    ):
+    if settings.offline:
         return
     from envmedic.installers.index import configuration
     from envmedic.installers.index.http import IndexSession
@@ -52,7 +55,7 @@ def learn(settings: Settings, environment: Environment, requirements: Sequence[R
                 every = data_wheel.offered(project, session=session, urls=urls, find_links=places)
                 return published.by_release(item for item in every if not item.yanked)
 
-            release = _release(files("torch"), str(asked.specifier), session)
+            release = _release(files("torch"), asked, session)
             if release is None:
                 return
             companions = [item for name in newer_torch.COMPANIONS for item in _companions(name, files(name), session)]
@@ -60,20 +63,19 @@ def learn(settings: Settings, environment: Environment, requirements: Sequence[R
             new = {version: wheels for version, wheels in triton.items() if version not in _known_triton()}
             tables.learn(newer_torch.rows(release, companions, new))
     except (EnvmedicError, NoRanges) as error:
-        message = f"torch{asked.specifier} is newer than the tables, and nothing more is known of it: {error}"
+        message = f"Whether there is a torch{asked} that the tables don't know was not found out: {error}"
         settings.stream.emit(Notice(code="newer-torch", message=message, level="warning"))
         return
-    message = (
-        f"torch {release.version} is newer than the tables: what is said of it is from its own wheel, and less certain"
-    )
-    settings.stream.emit(Notice(code="newer-torch", message=message, level="warning"))
+    settings.stream.emit(Notice(code="newer-torch", message=newer_torch.doubt(release.version), level="warning"))
 
 
 def _release(files: dict[str, tuple[Offered, ...]], spec: str, session: IndexSession) -> TorchRelease | None:
     """Return the newest release that is asked for, with one wheel of it for each platform that was read."""
     from envmedic.installers.wheels import torch_wheel
 
-    fitting = [item for item in files if versions.allows(spec, item) and newer_torch.is_newer(item)]
+    early = SpecifierSet(spec).prereleases  # as pip and uv: a pre-release is meant where the words name one
+    newer = (item for item in files if newer_torch.is_newer(item) and versions.allows(spec, item))
+    fitting = [item for item in newer if early or not versions.parsed(item).is_prerelease]
     if not fitting:
         return None
     release = max(fitting, key=versions.parsed)

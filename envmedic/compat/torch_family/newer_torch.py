@@ -19,6 +19,13 @@ def is_newer(release: str) -> bool:
     return all(versions.parsed(release) > versions.parsed(known) for known in tables.releases())
 
 
+def doubt(release: str) -> str:
+    """Return what an answer about a learned torch says of itself."""
+    return (
+        f"torch {release} is newer than the tables: what is said of it was read from its own wheel, and is less certain"
+    )
+
+
 def rows(
     found: TorchRelease, companions: Iterable[CompanionRelease], triton: Mapping[str, Sequence[Offered]]
 ) -> TorchTables:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from envmedic.compat import tables, versions
 from envmedic.compat.table_rows import Coupling
-from envmedic.compat.torch_family import common_set
+from envmedic.compat.torch_family import common_set, newer_torch
 from envmedic.compat.torch_family.rules import Build, check_torch
 from envmedic.compat.torch_family.target import target_of
 from envmedic.model.answers.compatibility import Consideration
@@ -50,10 +50,11 @@ def doubts(facts: Facts, environment: Environment, new: Mapping[str, str]) -> tu
 def _less_certain(release: str) -> tuple[Consideration, ...]:
     if not tables.is_learned(release):
         return ()
-    text = (
-        f"torch {release} is newer than the tables: what is said of it was read from its own wheel, and is less certain"
+    return (
+        Consideration(
+            speaks="note", text=newer_torch.doubt(release), source="; ".join(tables.releases()[release].source)
+        ),
     )
-    return (Consideration(speaks="note", text=text, source="; ".join(tables.releases()[release].source)),)
 
 
 def _unused_gpus(facts: Facts, release: str) -> tuple[Consideration, ...]:
