@@ -19,7 +19,7 @@ ROOT = Path(envmedic.__file__).resolve().parent.parent
 PACKAGE = ROOT / "envmedic"
 SAMPLE = ROOT / "tests" / "envs" / "nms_cuda" / "sample_operator_does_not_exist.log"
 HEAVY = (
-    "textual", "conda_lock", "rattler", "pynvml", "requests", "jsonschema", "ruamel", "sh", "torch", "torchvision", "numpy",
+    "textual", "conda_lock", "rattler", "pynvml", "urllib3", "jsonschema", "ruamel", "sh", "torch", "torchvision", "numpy",
 )  # fmt: skip
 RUN = """
 import json, os, sys
@@ -109,7 +109,7 @@ def test_the_first_frame_needs_no_engine_and_no_heavy_library(tmp_path: Path) ->
         "conda_lock",
         "rattler",
         "pynvml",
-        "requests",
+        "urllib3",
         "jsonschema",
         "ruamel",
         "sh",

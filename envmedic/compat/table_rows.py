@@ -233,10 +233,6 @@ class Coupling(Model, frozen=True, kw_only=True):
     """CUDA releases or major releases whose runtime its libraries load."""
     source: tuple[str, ...]
 
-    def wheels_for(self, platform: str) -> tuple[str, ...]:
-        """Python tags of its wheels for a platform."""
-        return self.python.get(platform, ())
-
 
 class CouplingTables(Model, frozen=True, kw_only=True):
     """``couplings.json``."""

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -20,7 +21,7 @@ from tests.install.packages import build
 from tests.support.venvs import install_file, make_venv, python_of, site_packages
 
 LIMIT_BYTES = 20_000_000
-"""Of everything in site-packages as uv installs it, without byte code; pip is not among it."""
+"""Of everything in site-packages with byte code, as pip and pipx leave it; pip is not among it."""
 
 
 def make_core(prefix: Path, wheel: Path) -> Path:
@@ -52,7 +53,7 @@ def _dependencies(site: Path) -> Iterator[metadata.Distribution]:
 
 
 def sizes(prefix: Path) -> dict[str, int]:
-    """Bytes of each distribution without byte code, the largest first."""
+    """Bytes of each distribution with its byte code, the largest first."""
     found = metadata.distributions(path=[str(site_packages(prefix))])
     by_name = {item.metadata["Name"]: sum(map(_bytes, item.files or ())) for item in found}
     return dict(sorted(by_name.items(), key=lambda item: item[1], reverse=True))
@@ -60,9 +61,10 @@ def sizes(prefix: Path) -> dict[str, int]:
 
 def _bytes(file: metadata.PackagePath) -> int:
     path = Path(str(file.locate()))
-    if path.suffix == ".pyc" or not path.is_file():  # a script that was not copied
+    if path.suffix == ".pyc" or not path.is_file():  # counted with its source; a script that was not copied
         return 0
-    return path.stat().st_size
+    compiled = Path(cache_from_source(str(path)))
+    return path.stat().st_size + (compiled.stat().st_size if path.suffix == ".py" and compiled.is_file() else 0)
 
 
 def table(prefix: Path) -> str:

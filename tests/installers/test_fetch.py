@@ -15,12 +15,15 @@ import pytest
 from envmedic.errors import IntegrityError, Interrupted, NetworkError, PreflightError
 from envmedic.installers.index import configuration
 from envmedic.installers.index import http as session
+from envmedic.installers.index.proxies import proxy_of
 from envmedic.installers.uv import UvInstaller
+from envmedic.installers.wheels import torch_wheel
 from envmedic.installers.wheels.fetch import disk_errors, fetch
+from envmedic.model.answers.family import Offered
 from envmedic.model.events import EventData, Notice, Progress, distinct
 from envmedic.model.plan import Artifact
 from tests.installers.observed import artifact
-from tests.support.index import Fault, IndexServer, write_index
+from tests.support.index import Fault, IndexServer, serve, write_index
 from tests.support.wheels import Wheel, make_wheel
 
 BIG = {"app/data.bin": os.urandom(300_000)}
@@ -400,3 +403,62 @@ def test_a_cache_that_cannot_be_written(wheel: Wheel, tmp_path: Path, monkeypatc
     with pytest.raises(PreflightError) as raised:
         get(artifact(wheel))
     assert raised.value.hint == "Set XDG_CACHE_HOME to a directory that you can write to"
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, None),
+        ({"HTTPS_PROXY": "http://me:pw@proxy:3128"}, "http://me:pw@proxy:3128"),
+        ({"OF_PIP": "yes"}, "http://of-pip:1"),
+        ({"https_proxy": "proxy:3128", "OF_PIP": "yes"}, "http://proxy:3128"),
+        ({"ALL_PROXY": "http://all:1"}, "http://all:1"),
+        ({"HTTP_PROXY": "http://plain:1"}, None),
+        ({"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "localhost, .example"}, None),
+        ({"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "elsewhere.example"}, "http://proxy:1"),
+    ],
+)
+def test_the_proxy_of_an_index(
+    variables: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of("https://wheels.example:8443/simple", "of-pip:1" if "OF_PIP" in variables else None) == expected
+
+
+def test_a_network_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    monkeypatch.setenv("NO_PROXY", "10.0.0.0/8")
+    assert proxy_of("https://10.1.2.3:8443/simple", None) is None
+    assert proxy_of("https://11.1.2.3:8443/simple", None) == "http://proxy:1"
+
+
+def test_a_login_is_told_to_its_own_host_alone(
+    remote: Artifact, wheel: Wheel, index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not to the store that the index sends its users to."""
+    index_server.credentials = ("someone", "secret")
+    monkeypatch.setenv("PIP_INDEX_URL", index_server.url_with_credentials)
+    with serve(index_server.root) as store:
+        index_server.faults = [Fault(r"\.whl$", location=f"{store.host}/files/{wheel.path.name}")]
+        get(remote)
+        assert [item.authorization for item in store.seen] == [None]
+    assert Path(remote.local_path).read_bytes() == wheel.path.read_bytes()
+    assert all(item.authorization for item in index_server.seen)
+
+
+def test_circles_end(remote: Artifact, index_server: IndexServer) -> None:
+    index_server.faults = [Fault(r"\.whl$", location=f"/files/{remote.filename}")]
+    with pytest.raises(NetworkError) as raised:
+        get(remote)
+    assert raised.value.cause == "the server answered 302"
+
+
+def test_a_connection_that_breaks_off_is_no_damaged_wheel(remote: Artifact, index_server: IndexServer) -> None:
+    index_server.faults = [Fault(r"\.whl$", cut_after=10)]
+    file = Offered(filename=remote.filename, url=remote.url, size_bytes=remote.size_bytes)
+    with (
+        session.opened(configuration.read(None), QUICK) as http,
+        pytest.raises(NetworkError, match="cannot be reached"),
+    ):
+        torch_wheel.read(file, http)

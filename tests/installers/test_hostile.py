@@ -81,7 +81,7 @@ def test_damaged_and_strange_archives_are_refused_in_words(tmp_path: Path) -> No
 def test_a_sound_wheel_is_taken(tmp_path: Path) -> None:
     file = wheel(tmp_path, ("demo/..data", b""), ("demo/a..b/c", b"x" * 1000))
     wheel_files.require_wheel(file, file.name)
-    assert wheel_files.metadata_text(file.read_bytes()).startswith("Name")
+    assert wheel_files.metadata_in(io.BytesIO(file.read_bytes())).startswith("Name")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import requests
 from packaging.version import Version
+from urllib3 import BaseHTTPResponse
 
 from envmedic.compat import published, versions
 from envmedic.installers.index import pages
@@ -112,7 +112,7 @@ class Counted(IndexSession):
         super().__init__(configuration)
         self.limit = self.left = limit
 
-    def once(self, *args: Any, **rest: Any) -> requests.Response:
+    def once(self, *args: Any, **rest: Any) -> BaseHTTPResponse:
         """One try, which counts."""
         if not self.left:
             raise Spent

@@ -35,11 +35,6 @@ class FamilyTarget(msgspec.Struct, frozen=True):
         """Whether any GPU is visible, of known capability or not."""
         return bool(self.capabilities) or self.unknown_gpus > 0
 
-    @property
-    def cpu_host(self) -> bool:
-        """Whether there is neither a driver nor a GPU."""
-        return not self.driver and not self.has_gpus
-
     def installed(self, member: str) -> str | None:
         """Public version of an installed member."""
         full = self.query.installed.get(member)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import netrc
+import os
 import re
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from envmedic.redact import HIDDEN, redact_text
@@ -30,7 +34,6 @@ def login_of(url: str) -> Login | None:
     """User and password that `url` carries, decoded."""
     userinfo, at, _ = urlsplit(url).netloc.rpartition("@")
     user, _, password = userinfo.partition(":")
-    # Decoded, since requests sends these as they are in Basic authentication.
     return (unquote(user), unquote(password)) if at else None
 
 
@@ -48,3 +51,20 @@ def logins(urls: Iterable[str]) -> dict[str, Login]:
         if login is not None:
             found.setdefault(host_of(url), login)
     return found
+
+
+def netrc_login(url: str, environ: Mapping[str, str] = os.environ) -> Login | None:
+    """What the user's netrc file has for the host of `url`; a file that cannot be read has nothing."""
+    host = urlsplit(url).hostname
+    named = environ.get("NETRC")
+    try:
+        found = netrc.netrc(Path(named or "~/.netrc").expanduser()).authenticators(host) if host else None
+    except (netrc.NetrcParseError, OSError, UnicodeError, RuntimeError):  # the last one: a user without a home
+        return None
+    # typeshed calls the fields optional; those that the file lacks are empty texts
+    return (found[0] or found[1] or "", found[2] or "") if found and any(found) else None
+
+
+def authorization(login: Login, header: str = "Authorization") -> dict[str, str]:
+    """The header of Basic authentication."""
+    return {header: "Basic " + b64encode(":".join(login).encode()).decode()}

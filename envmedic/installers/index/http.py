@@ -7,17 +7,42 @@ import re
 import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-import requests
-from urllib3.exceptions import InsecureRequestWarning, NameResolutionError
+import certifi
+from urllib3 import BaseHTTPResponse, PoolManager, ProxyManager, Timeout
+from urllib3.exceptions import (
+    DecodeError,
+    HTTPError,
+    InsecureRequestWarning,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ProxyError,
+    SSLError,
+    TimeoutError,  # noqa: A004  # urllib3's own is another
+)
 
 from envmedic.errors import NetworkError
 from envmedic.installers.index.configuration import IndexConfiguration
-from envmedic.installers.index.credentials import host_of, logins, without_credentials
+from envmedic.installers.index.credentials import (
+    authorization,
+    host_of,
+    login_of,
+    logins,
+    netrc_login,
+    without_credentials,
+)
+from envmedic.installers.index.proxies import proxy_of
 
+REDIRECTS = 20
+"""The most that one request is sent on."""
+CONNECTIONS = 16
+"""Kept open to one host: as many as threads ask at once."""
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that a later attempt may not meet."""
 DENIED = {401: "needs a login (401 Unauthorized)", 403: "refuses access (403 Forbidden)"}
@@ -39,21 +64,15 @@ class Patience:
 
 
 class IndexSession:
-    """A `requests` session for the indexes of one configuration."""
+    """Requests to the indexes of one configuration, whose connections stay open."""
 
     def __init__(self, configuration: IndexConfiguration, patience: Patience | None = None) -> None:
         self.patience = patience or Patience()
         self._logins = logins(configuration.urls)
         self._trusted = frozenset(configuration.pip.trusted_hosts)
-        self._http = requests.Session()
-        self._http.headers["Accept-Encoding"] = (
-            "identity"  # with gzip, Content-Length and ranges would count compressed bytes
-        )
-        self._verify = certificates(configuration)
-        # HTTPS_PROXY and its like still win: requests prefers them to the proxies of a session (psf/requests#2018).
-        proxy = configuration.pip.proxy
-        if proxy:
-            self._http.proxies = {"http": proxy, "https": proxy}
+        self._certificates = certificates(configuration)
+        self._proxy = configuration.pip.proxy
+        self._pools: dict[tuple[str | None, bool], PoolManager] = {}
 
     def request(
         self,
@@ -63,14 +82,17 @@ class IndexSession:
         headers: Mapping[str, str] | None = None,
         accept: Collection[int] = (200,),
         stream: bool = False,
-    ) -> requests.Response:
-        """Return an answer whose status is in `accept`, trying again what may pass. Raises `NetworkError`."""
+    ) -> BaseHTTPResponse:
+        """Return an answer whose status is in `accept`, trying again what may pass. Raises `NetworkError`.
+
+        The content of one with `stream` is not read yet; `streamed` has the errors of that.
+        """
         attempt = 0
         while True:
             attempt += 1
             try:
                 return self.once(method, url, headers=headers, accept=accept, stream=stream)
-            except (requests.RequestException, TransientStatus) as error:
+            except (HTTPError, TransientStatus) as error:
                 if attempt >= self.patience.attempts or not may_pass(error):
                     raise network_error(url, error) from error
             self.patience.pause(attempt)
@@ -83,34 +105,75 @@ class IndexSession:
         headers: Mapping[str, str] | None = None,
         accept: Collection[int] = (200,),
         stream: bool = False,
-    ) -> requests.Response:
-        """One try. Raises `requests.RequestException`, `TransientStatus` or `NetworkError`."""
-        # pip takes a trusted host with and without a port.
-        trusted = urlsplit(url).hostname in self._trusted or urlsplit(url).netloc in self._trusted
-        with warnings.catch_warnings():
-            if trusted:  # the user's own trusted-host setting: a warning per request says nothing new
-                warnings.simplefilter("ignore", InsecureRequestWarning)
-            answer = self._http.request(
-                method,
-                url,
-                headers=dict(headers or {}),
-                auth=self._logins.get(host_of(url)),
-                timeout=(self.patience.connect_s, self.patience.read_s),
-                allow_redirects=True,
-                stream=stream,
-                verify=False if trusted else self._verify,
-            )
-        if answer.status_code in accept:
+    ) -> BaseHTTPResponse:
+        """One try. Raises `urllib3.exceptions.HTTPError`, `TransientStatus` or `NetworkError`."""
+        place = url
+        for _ in range(REDIRECTS):
+            answer = self._sent(method, place, headers or {}, stream=stream)
+            location = answer.get_redirect_location()
+            if not location:
+                break
+            answer.close()
+            place = urljoin(place, location)
+        if answer.status in accept:
             return answer
         # A streamed answer that nobody reads would keep its connection out of the pool.
         answer.close()
-        if answer.status_code in TRANSIENT:
-            raise TransientStatus(answer.status_code)
-        raise refused(url, answer.status_code)
+        if answer.status in TRANSIENT:
+            raise TransientStatus(answer.status)
+        raise refused(url, answer.status)
+
+    @contextmanager
+    def streamed(
+        self, url: str, *, headers: Mapping[str, str] | None = None, accept: Collection[int] = (200,)
+    ) -> Iterator[BaseHTTPResponse]:
+        """An answer of which the block reads what it wants. Raises `NetworkError`, also where it breaks off."""
+        try:
+            with self.request("GET", url, headers=headers, accept=accept, stream=True) as answer:
+                yield answer
+        except HTTPError as error:
+            raise network_error(url, error) from error
+
+    def _sent(self, method: str, url: str, headers: Mapping[str, str], *, stream: bool) -> BaseHTTPResponse:
+        """The answer of one server, with the login for it and for no other."""
+        login = self._logins.get(host_of(url)) or login_of(url) or netrc_login(url)
+        # pip takes a trusted host with and without a port.
+        trusted = urlsplit(url).hostname in self._trusted or urlsplit(url).netloc in self._trusted
+        with warnings.catch_warnings() if trusted else nullcontext():
+            if trusted:  # the user's own trusted-host setting: a warning per request says nothing new
+                warnings.simplefilter("ignore", InsecureRequestWarning)
+            return self._pool(proxy_of(url, self._proxy), trusted=trusted).urlopen(
+                method,
+                without_credentials(url),
+                # with gzip, Content-Length and ranges would count compressed bytes
+                headers={"Accept-Encoding": "identity", **headers, **(authorization(login) if login else {})},
+                timeout=Timeout(self.patience.connect_s, self.patience.read_s),
+                preload_content=not stream,
+                redirect=False,
+                retries=False,
+            )
+
+    def _pool(self, proxy: str | None, *, trusted: bool) -> PoolManager:
+        """The connections that go by `proxy`, with certificates verified or not."""
+        known = self._pools.get((proxy, trusted))
+        if known is not None:
+            return known
+        tls: dict[str, Any] = {"cert_reqs": "CERT_NONE"}
+        if not trusted:
+            folder = Path(self._certificates).is_dir()
+            tls = {"cert_reqs": "CERT_REQUIRED", "ca_cert_dir" if folder else "ca_certs": self._certificates}
+        if proxy is None:
+            made = PoolManager(maxsize=CONNECTIONS, **tls)
+        else:
+            login = login_of(proxy)
+            shown = authorization(login, "Proxy-Authorization") if login else None
+            made = ProxyManager(without_credentials(proxy), proxy_headers=shown, maxsize=CONNECTIONS, **tls)
+        return self._pools.setdefault((proxy, trusted), made)
 
     def close(self) -> None:
         """Close its connections."""
-        self._http.close()
+        for pool in self._pools.values():
+            pool.clear()
 
 
 class TransientStatus(Exception):
@@ -122,23 +185,15 @@ class TransientStatus(Exception):
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether trying again can help; a wrong certificate, proxy or host name stays wrong."""
-    # Both are subclasses of ConnectionError, so they must be asked for first.
-    if isinstance(error, requests.exceptions.SSLError | requests.exceptions.ProxyError):
-        return False
-    return isinstance(error, requests.ConnectionError | requests.Timeout | TransientStatus) or is_broken(error)
+    """Whether trying again can help; a wrong certificate, proxy or address stays wrong."""
+    # the error of a proxy wraps what else would count
+    return isinstance(error, NewConnectionError | TimeoutError | ProtocolError | DecodeError | TransientStatus)
 
 
-def is_broken(error: Exception) -> bool:
-    """Whether the connection ended in the middle of an answer."""
-    return isinstance(error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError)
-
-
-def certificates(configuration: IndexConfiguration, environ: Mapping[str, str] = os.environ) -> str | bool:
-    """The certificate bundle: of REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, else pip's, else SSL_CERT_FILE's."""
-    # requests itself reads the first two only while `verify` is True; SSL_CERT_FILE it does not know, uv does.
+def certificates(configuration: IndexConfiguration, environ: Mapping[str, str] = os.environ) -> str:
+    """The certificates to trust: of REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, pip's setting, SSL_CERT_FILE, else Mozilla's."""
     own = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
-    return own or configuration.pip.cert or environ.get("SSL_CERT_FILE") or True
+    return own or configuration.pip.cert or environ.get("SSL_CERT_FILE") or certifi.where()
 
 
 def refused(url: str, status: int) -> NetworkError:
@@ -158,26 +213,24 @@ def network_error(url: str, error: Exception) -> NetworkError:
 
 def _explain(error: Exception) -> tuple[str, str]:
     """Cause and next step."""
-    # requests wraps urllib3's MaxRetryError, whose `reason` is the actual failure.
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    if isinstance(error, requests.exceptions.SSLError):
+    if isinstance(error, SSLError):
         return "its TLS certificate is not accepted", "Name your organisation's certificates with SSL_CERT_FILE"
-    if isinstance(error, requests.exceptions.ProxyError):
+    if isinstance(error, ProxyError):
         return "the proxy does not let the request through", "Check HTTPS_PROXY and pip's proxy setting"
     if isinstance(error, TransientStatus):
         return str(error), "Try again later, or use another index"
-    return _connection_cause(error, reason), "Check network and proxy, or use --offline with --find-links DIR"
+    return _connection_cause(error), "Check network and proxy, or use --offline with --find-links DIR"
 
 
-def _connection_cause(error: Exception, reason: object) -> str:
-    if isinstance(reason, NameResolutionError):
+def _connection_cause(error: Exception) -> str:
+    if isinstance(error, NameResolutionError):
         return "its host name does not resolve"
-    if isinstance(error, requests.Timeout):
+    if isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError):
         return "it did not answer in time"
-    if is_broken(error):
+    if isinstance(error, ProtocolError | DecodeError):
         return "the connection broke off in the middle of an answer, repeatedly"
     # urllib3 begins with the representation of its connection
-    told = re.sub(r"^<?[\w.]*(?:Connection|Pool)[^>]*>?: ", "", " ".join(str(reason or error).split()))
+    told = re.sub(r"^<?[\w.]*(?:Connection|Pool)[^>]*>?: ", "", " ".join(str(error).split()))
     return f"the connection failed: {told}"
 
 

@@ -52,11 +52,11 @@ def project_files(session: IndexSession, index: str, name: str) -> tuple[Offered
         return _local(page)
     # JSON first: it has sizes and days, and needs no HTML parser.
     answer = session.request("GET", page, headers={"Accept": f"{JSON}, {_HTML}"}, accept=(200, 404))
-    if answer.status_code == HTTPStatus.NOT_FOUND:
+    if answer.status == HTTPStatus.NOT_FOUND:
         return ()
     if answer.headers.get("Content-Type", "").startswith(JSON):
-        return tuple(from_json(answer.content, page))
-    return tuple(from_html(answer.text, page))
+        return tuple(from_json(answer.data, page))
+    return tuple(from_html(answer.data.decode("utf-8", "replace"), page))
 
 
 def _local(page: str) -> tuple[Offered, ...]:

@@ -103,7 +103,8 @@ def _version(file: Offered, project: str) -> Version | None:
 
 def _linked(place: str, session: IndexSession) -> Iterator[Offered]:
     if urlsplit(place).scheme in {"http", "https"}:
-        yield from pages.from_html(session.request("GET", place).text, place)
+        page = session.request("GET", place).data
+        yield from pages.from_html(page.decode("utf-8", "replace"), place)
         return
     folder = Path(place.removeprefix("file://")).expanduser().absolute()
     try:
@@ -126,8 +127,8 @@ def fetched(file: Offered, session: IndexSession) -> bytes:
             cause="what cannot be checked is not taken",
             hint="Use an index that states hashes, or fetch the file yourself: envmedic data update FILE",
         )
-    with session.request("GET", file.url, stream=True) as answer:
-        content = answer.raw.read(LARGEST_WHEEL + 1)
+    with session.streamed(file.url) as answer:
+        content = answer.read(LARGEST_WHEEL + 1)
     return _bounded(content, file)
 
 

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-import requests
+from urllib3.exceptions import HTTPError
 
 from envmedic.errors import IntegrityError, NetworkError, PreflightError
 from envmedic.installers.index.http import IndexSession, TransientStatus, may_pass, network_error
@@ -225,7 +225,7 @@ class Download:
             before = self.done
             try:
                 self._part()
-            except (requests.RequestException, TransientStatus) as error:
+            except (HTTPError, TransientStatus) as error:
                 # Progress resets the count: a slow line that breaks every few minutes still delivers a wheel of
                 # gigabytes.
                 self.failures = 1 if self.done > before else self.failures + 1
@@ -257,14 +257,14 @@ class Download:
             "GET", self.artifact.url, headers=headers, accept=(200, 206, 416) if self.done else (200,), stream=True
         )
         with answer:
-            if self.done and answer.status_code != HTTPStatus.PARTIAL_CONTENT:  # Range was ignored, or refused
+            if self.done and answer.status != HTTPStatus.PARTIAL_CONTENT:  # Range was ignored, or refused
                 self._start_over()
-                if answer.status_code != HTTPStatus.OK:  # 416: no bytes after those we have, so ask for all
+                if answer.status != HTTPStatus.OK:  # 416: no bytes after those we have, so ask for all
                     return self._part()
             with self._opened() as file:
                 # The hash runs along with the download: a second read of several gigabytes would double the time on a
                 # slow disk.
-                for chunk in answer.iter_content(DOWNLOAD_CHUNK):
+                for chunk in answer.stream(DOWNLOAD_CHUNK):
                     with self.hold:
                         file.write(chunk)
                         file.flush()  # closing it has nothing left to write
@@ -292,8 +292,6 @@ def disk_errors(target: Path) -> Iterator[None]:
     """Translate errors of the file system to `PreflightError`; on a full disk, delete the partial file."""
     try:
         yield
-    except requests.RequestException:
-        raise  # a subclass of OSError that has nothing to do with the disk
     except OSError as error:
         # The partial file itself fills the disk: without it, the user can do something about the rest.
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

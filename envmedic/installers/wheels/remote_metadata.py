@@ -53,8 +53,8 @@ def _remote_requires(url: str, size: int | None, session: IndexSession) -> tuple
     # Asked for without a look at the index page, which would announce it: one request less. Some stores (S3) answer
     # 403 for a file that does not exist.
     answer = session.request("GET", url + ".metadata", accept=(200, 403, 404))
-    if answer.status_code == HTTPStatus.OK:
-        return wheel_files.requirements(answer.content.decode("utf-8", "replace"))
+    if answer.status == HTTPStatus.OK:
+        return wheel_files.requirements(answer.data.decode("utf-8", "replace"))
     if size is None:
         return None
     try:
@@ -109,10 +109,8 @@ class RangeFile(io.RawIOBase):
 
     def _fetch(self, first: int, last: int) -> bytes:
         # stream: a server without ranges would send all of a wheel of gigabytes before its status is looked at.
-        answer = self._session.request(
-            "GET", self._url, headers={"Range": f"bytes={first}-{last}"}, accept=(206, 200), stream=True
-        )
-        with answer:
-            if answer.status_code != HTTPStatus.PARTIAL_CONTENT:
+        headers = {"Range": f"bytes={first}-{last}"}
+        with self._session.streamed(self._url, headers=headers, accept=(206, 200)) as answer:
+            if answer.status != HTTPStatus.PARTIAL_CONTENT:
                 raise NoRanges(self._url)
-            return answer.content
+            return answer.data

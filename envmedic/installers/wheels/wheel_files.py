@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import io
 import lzma
 import re
 import stat
@@ -177,8 +176,3 @@ def rank(filename: str, ranks: dict[Tag, int]) -> int:
     except ValueError:  # `InvalidWheelFilename`, or an integer beyond Python's limit of digits
         return len(ranks)
     return min((ranks.get(tag, len(ranks)) for tag in tags), default=len(ranks))
-
-
-def metadata_text(content: bytes) -> str:
-    """METADATA of a wheel held in memory."""
-    return metadata_in(io.BytesIO(content))
