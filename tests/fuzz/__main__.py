@@ -38,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.child:
         return _child(options.child, options)
     chosen = [item for item in TARGETS if not options.target or item.name in options.target]
+    if unknown := {*options.target} - {item.name for item in chosen}:
+        parser.error(f"there is no target {', '.join(sorted(unknown))}")
     if options.input:
         return _again(chosen[0].name, Path(options.input))
     print(f"{len(chosen)} targets, {options.seconds:.0f} s each, seed {options.seed}", flush=True)

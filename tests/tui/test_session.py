@@ -167,6 +167,7 @@ def test_pasted_texts_are_kept_for_their_owner_and_old_ones_go(tmp_path: Path, m
     assert len(list(paths[-1].parent.iterdir())) == KEPT_TEXTS
     assert paths[-1].stat().st_mode & 0o777 == 0o600
     assert paths[-1].parent.stat().st_mode & 0o777 == 0o700
+    assert keep_text("HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEFGH\n").read_text() == "HF_TOKEN=***\n"
 
 
 def test_what_the_app_knows_needs_no_textual() -> None:
