@@ -81,6 +81,12 @@ def test_interpreter_that_was_started_by_its_bare_name_is_seen(tmp_path: Path) -
         assert seen(tmp_path / "env") == {pid: "exe"}
 
 
+def test_interpreter_that_was_started_by_a_relative_path_is_seen(tmp_path: Path) -> None:
+    interpreter_in(tmp_path / ".venv")
+    with stranger([".venv/bin/python", "-S", "-c", SLEEP], cwd=tmp_path) as pid:
+        assert seen(tmp_path / ".venv") == {pid: "exe"}
+
+
 def test_working_directory_and_mapped_files_are_seen(tmp_path: Path) -> None:
     (tmp_path / "env" / "sub").mkdir(parents=True)
     with stranger([sys.executable, "-S", "-c", SLEEP], cwd=str(tmp_path / "env" / "sub")) as pid:

@@ -98,8 +98,11 @@ def _link(path: Path) -> str:
 def _runs_program(folder: Path, spellings: _Spellings) -> bool:
     """Whether argv names a program of the prefix. A venv's interpreter is a link, so `exe` shows the base's."""
     argv = _argv(folder)
+    # `.venv/bin/python train.py`: from where it was started, which is where most stay
+    stands = _link(folder / "cwd")
     # the second word too: a console script runs as "python /prefix/bin/script"
-    if any(spellings.holds(os.path.normpath(word)) for word in argv[:2] if word.startswith("/")):
+    named = (os.path.join(stands, word) for word in argv[:2] if "/" in word)  # noqa: PTH118  # text
+    if any(spellings.holds(os.path.normpath(path)) for path in named if path.startswith("/")):
         return True
     # a bare name was found by the PATH of that process, not by ours
     program = argv[0] if argv else ""
