@@ -83,7 +83,7 @@ def test_interpreter_that_was_started_by_its_bare_name_is_seen(tmp_path: Path) -
 
 def test_interpreter_that_was_started_by_a_relative_path_is_seen(tmp_path: Path) -> None:
     interpreter_in(tmp_path / ".venv")
-    with stranger([".venv/bin/python", "-S", "-c", SLEEP], cwd=tmp_path) as pid:
+    with stranger([".venv/bin/python", "-S", "-c", SLEEP], cwd=str(tmp_path)) as pid:
         assert seen(tmp_path / ".venv") == {pid: "exe"}
 
 
