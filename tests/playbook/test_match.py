@@ -220,9 +220,9 @@ def test_patterns_without_literals_are_still_tried() -> None:
 
 def test_a_catastrophic_pattern_takes_linear_time() -> None:
     playbook = loaded(("evil", r"(x+x+)+y"), ("worse", r"(?:a|aa|aaa)*b$"))
-    started = time.perf_counter()
+    started = time.process_time()
     assert scan([b"x" * 200_000 + b"a" * 200_000], [playbook]) == ()
-    assert time.perf_counter() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_a_log_in_which_every_line_matches_is_read_in_reasonable_time() -> None:
