@@ -63,6 +63,8 @@ JITLINK = {
     "12.4.127": "int __nvJitLinkCreate_12_4(void) { return 4; } int __nvJitLinkCreate_12_1(void) { return 1; }",
     "12.1.105": "int __nvJitLinkCreate_12_1(void) { return 1; }",
 }
+WITHOUT_PACKAGE = frozenset({"12.4.127"})
+"""Versions of wheels that do not list the package `nvidia`, which the others share, as NVIDIA's newer ones."""
 CUSPARSE = "int __nvJitLinkCreate_12_4(void); int cusparseCreate(void) { return __nvJitLinkCreate_12_4(); }"
 NCCL = {
     "2.21.5": "int ncclCommInitRank(void) { return 1; } int ncclCommRegister(void) { return 2; }",
@@ -178,7 +180,9 @@ def nvidia_wheels(folder: Path) -> list[Wheel]:
 
 
 def _wheel(folder: Path, name: str, version: str, part: str, libraries: dict[str, str]) -> Wheel:
-    files: dict[str, str | bytes] = {"nvidia/__init__.py": "", f"nvidia/{part}/__init__.py": ""}
+    files: dict[str, str | bytes] = {f"nvidia/{part}/__init__.py": ""}
+    if version not in WITHOUT_PACKAGE:
+        files["nvidia/__init__.py"] = ""
     for soname, source in libraries.items():
         files[f"nvidia/{part}/lib/{soname}"] = shared_library(source, name=soname, rpath="$ORIGIN")
     return make_wheel(folder, name, version, files=files, tags=PLATFORM_TAGS, summary=SUMMARY)

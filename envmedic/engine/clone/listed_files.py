@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
@@ -51,6 +51,16 @@ def listed_by(tree: Path, lists: Iterable[str]) -> frozenset[str]:
     return frozenset(os.path.relpath(file, root) for file in found)
 
 
+def claims(tree: Path) -> Mapping[str, Mapping[str, str]]:
+    """Each file that a RECORD in `tree` lists, by its path, with the dist-info of the RECORD and the hash stated there."""
+    found: dict[str, dict[str, str]] = {}
+    for site in site_packages(Path(os.path.realpath(tree))):
+        for folder in _metadata(site):
+            for path, stated in _entries(Path(folder, "RECORD"), site):
+                found.setdefault(path, {})[folder] = stated
+    return found
+
+
 def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
     """What of `path` nobody lists: all of it, or the largest parts of a directory in which others have files."""
     prefix = f"{path}{os.sep}"  # with the separator: ``torch`` must not claim the files of ``torchvision``
@@ -65,16 +75,31 @@ def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:
 
 
 def _of_site(site: str, gone: set[str]) -> Iterator[str]:
-    with os.scandir(site) as entries:
-        metadata = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-    for folder in metadata:
-        if folder in gone or os.path.basename(folder).startswith(("~", "-")) or not Path(folder).is_dir():  # noqa: PTH119
+    for folder in _metadata(site):
+        if folder in gone:
             continue
         for name, base in (("RECORD", site), ("installed-files.txt", folder)):
             yield from _rows(Path(folder, name), base)
 
 
+def _metadata(site: str) -> list[str]:
+    """The metadata directories of a site-packages, without what an interrupted installer left."""
+    with os.scandir(site) as entries:
+        return [
+            entry.path
+            for entry in entries
+            if entry.name.endswith((".dist-info", ".egg-info"))
+            and not entry.name.startswith(("~", "-"))
+            and entry.is_dir()
+        ]
+
+
 def _rows(path: Path, base: str) -> Iterator[str]:
+    return (file for file, _ in _entries(path, base))
+
+
+def _entries(path: Path, base: str) -> Iterator[tuple[str, str]]:
+    """The files of a list with their hashes, empty where none is stated."""
     if not path.is_file():
         return
     with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -87,7 +112,7 @@ def _rows(path: Path, base: str) -> Iterator[str]:
             if row is None:
                 return
             if row and row[0]:
-                yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118  # thousands of them
+                yield os.path.normpath(os.path.join(base, row[0])), row[1] if row[1:] else ""  # noqa: PTH118
 
 
 def _of_conda(record: Path, root: Path) -> Iterator[str]:

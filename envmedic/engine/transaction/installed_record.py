@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from envmedic.engine.clone.listed_files import site_packages
 from envmedic.engine.clone.shared_links import unshare
 from envmedic.engine.store.workspace import Workplace, run
+from envmedic.engine.transaction import shared_files
 from envmedic.errors import InstallerError
 from envmedic.model.plan import Artifact, Install, Purge
 
@@ -31,8 +32,9 @@ def remove_or_install(step: Purge | Install, place: Workplace) -> None:
     original share, OSError.
     """
     unshare(step, place.tree, place.runner.python.parent.parent)
-    for argv in place.installer.commands(step, str(place.runner.python)):
-        run(argv, place)
+    with shared_files.kept(place):
+        for argv in place.installer.commands(step, str(place.runner.python)):
+            run(argv, place)
     if isinstance(step, Install):
         require_whole(step.artifacts, place.tree)
 

@@ -16,7 +16,7 @@ import msgspec
 from envmedic.engine.clone.directory_entries import changed_files
 from envmedic.engine.store.context import OpenTransaction, TransactionContext
 from envmedic.engine.store.workspace import required
-from envmedic.engine.transaction import compiling, steps
+from envmedic.engine.transaction import compiling, shared_files, steps
 from envmedic.engine.transaction.preflight import Capabilities
 from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked, warnings
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
@@ -305,7 +305,8 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
         _ask_original(run, after)
     before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     confirmed = _confirmed(run.parts[0].plan)
-    judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed)
+    lost = shared_files.lost(run.transaction.directory.tree, run.original)
+    judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed, lost=lost)
     run.transaction.note(checks_after=after, regressions=judgement.regressions, program=_program(after))
     if confirmed:
         _note_not_reproduced(run, judgement)

@@ -19,7 +19,7 @@ from envmedic.engine.clone.shared_links import refuse_links_out, refuse_outside
 from envmedic.engine.fs import trash
 from envmedic.engine.fs.safe_paths import locate, replace_file
 from envmedic.engine.store.workspace import Workplace, run
-from envmedic.engine.transaction import activation_edits, file_repairs, rebuild_step
+from envmedic.engine.transaction import activation_edits, file_repairs, rebuild_step, shared_files
 from envmedic.engine.transaction.installed_record import remove_or_install
 from envmedic.errors import InstallerError, InternalError
 from envmedic.model.conda import CondaChange
@@ -118,7 +118,8 @@ def _run_installer(place: Workplace) -> None:
         raise InternalError("The plan runs a command, and none was given")
     refuse_links_out(place.tree, place.runner.python.parent.parent)
     try:
-        run(command.argv(str(place.runner.python)), place, env=command.variables, directory=command.directory)
+        with shared_files.kept(place):
+            run(command.argv(str(place.runner.python)), place, env=command.variables, directory=command.directory)
     except InstallerError as error:
         error.hint = command.hint
         raise

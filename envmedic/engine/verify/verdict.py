@@ -18,7 +18,14 @@ _ANY_GPU = "cuda"
 PIP_CHECK = "pip-check"
 
 
-def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, confirmed: bool = False) -> Judgement:
+def judge(
+    before: Sequence[Outcome],
+    after: Sequence[Outcome],
+    *,
+    no_gpu: bool,
+    confirmed: bool = False,
+    lost: Sequence[str] = (),
+) -> Judgement:
     """Whether the exchange may take place, by the outcomes before the first step and after the last one.
 
     The playbook's checks and the reproduction must pass; a reproduction must have failed before, unless facts
@@ -26,14 +33,18 @@ def judge(before: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool, 
     What failed before and fails still is told only, and where a library other than torch does, torch's kernels are proven all
     the same. A required outcome that was skipped, or not reported again, is
     never passed; with `no_gpu` the user accepts that for GPUs. A program that failed elsewhere decides nothing, and is
-    no proof where nothing else is.
+    no proof where nothing else is. `lost` says which files are gone that stay listed: nothing tells what needs them.
     """
     relevant = [outcome for outcome in after if not _excused(outcome, no_gpu=no_gpu)]
     proof = [outcome for outcome in relevant if outcome.role in PROOF]
     failed = [*(told(o) for o in proof if o.status in FAILURES), *_lost(before, after, proof=True)]
     skipped = [told(outcome) for outcome in proof if outcome.status == "skip"]
     others = [(_counterpart(o, before), o) for o in relevant if o.role not in PROOF]
-    regressions = [*(text for old, new in others for text in worse(old, new)), *_lost(before, after, proof=False)]
+    regressions = [
+        *(text for old, new in others for text in worse(old, new)),
+        *_lost(before, after, proof=False),
+        *lost,
+    ]
     unproven = not_reproduced(before, no_gpu=no_gpu)
     if not confirmed:
         failed += [f"{check}: the fault was not reproduced, it did not fail before" for check in unproven]

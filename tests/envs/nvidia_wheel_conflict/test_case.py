@@ -28,4 +28,6 @@ def test_the_wheels_that_torch_states_are_put_back(way: str, by: str, tmp_path: 
     assert done.code == 0, done.told()
     changes = [(item["name"], item["before"], item["after"]) for item in done.document["plan"]["changes"]]
     assert changes == CHANGED[way]
+    # the wheel that went lists it, the one that came does not, and others do
+    assert [*case.prefix.glob("lib/python3*/site-packages/nvidia/__init__.py")]
     assert case.run().out == "cuDNN 90100\n"
