@@ -6,6 +6,7 @@ undecided. Without a log, facts alone give findings.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -65,7 +66,7 @@ def diagnose(
     derived = _derived(facts)
     statements = facts.statements if facts is not None else ()
     found = candidates(playbooks, text.matches, derived, here=here, statements=statements)
-    causes = by_first_error(ranked(without_guesses(found)))
+    causes = by_first_error(ranked(without_guesses(found), _names(facts)))
     best = chosen(causes, text.failures)
     latent = _latent(facts, causes)
     quiet = log is not None and all(cause.fault is None for cause in causes) and _quiet(text.failures, causes)
@@ -160,6 +161,15 @@ def _unexamined(facts: Facts | None) -> tuple[str, ...]:
     from envmedic.diagnosis import coverage
 
     return coverage.unexamined(facts.environment)
+
+
+def _names(facts: Facts | None) -> frozenset[str]:
+    """What is installed, by the names of distributions and of what each of them alone lets import."""
+    if facts is None or facts.environment is None:
+        return frozenset()
+    items = facts.environment.distributions
+    owners = Counter(name.lower() for item in items for name in {item.name, *item.import_names})
+    return frozenset(name for name, count in owners.items() if count == 1)
 
 
 def _derived(facts: Facts | None) -> Derived:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from envmedic.diagnosis.candidates import ONE_MESSAGE, Cause
@@ -12,7 +13,8 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
 _WITHOUT_GPU: Final = "cpu-only-torch"
-_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
+_WORD = re.compile(r"[\w.+-]+")
+_Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
 
 def explained(fault: Fault | None, present: frozenset[Fault]) -> bool:
@@ -29,9 +31,13 @@ def _outdone(reading: Cause, other: Cause) -> bool:
     return all(abs(here - there) < ONE_MESSAGE for here, there in zip(reading.line, other.line, strict=True))
 
 
-def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
-    """Causes, best first. `rank` has the criteria, the strongest one first."""
+def ranked(causes: Sequence[Cause], names: Collection[str] = ()) -> tuple[Cause, ...]:
+    """Causes, best first. `rank` has the criteria, the strongest one first.
+
+    `names` are those of what is installed, by which texts and facts show that they speak of one thing.
+    """
     sure = [cause for cause in causes if cause.fault is not None and cause.certain and not cause.refuted]
+    texts = [cause for cause in sure if cause.signature is not None and not cause.by_form and not _survived(cause)]
 
     raised = [(cause.fault, cause.line) for cause in sure if cause.fault is not None and cause.raised]
 
@@ -49,6 +55,8 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             cause.fault is not None and cause.passing and not _explains(cause, cause.fault, raised),
             not cause.certain,
             cause.by_form,  # a guess, beside words that are known
+            # what was handed in decides, unless facts refute it or show what brings it about
+            bool(texts) and cause.signature is None and not any(_may_cause(cause, text, names) for text in texts),
             not cause.confirmed,
             # roots go before symptoms, except a root that is only a generic reading of the same message
             explained(cause.fault, present(cause)),
@@ -61,6 +69,23 @@ def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
         )
 
     return tuple(sorted(causes, key=rank))
+
+
+def _may_cause(shown: Cause, text: Cause, names: Collection[str]) -> bool:
+    """Whether a fault that facts alone show can be behind `text`: by their classes, or since both name one thing."""
+    if shown.fault is None or text.fault is None:
+        return False
+    if text.fault in _follow_from(shown.fault):
+        return True
+    told = {word for match in text.matches for word in _subjects(match.line, names)}
+    return any(told & _subjects(leaf.text, names) for leaf in shown.evaluation.leaves)
+
+
+def _subjects(text: str, names: Collection[str]) -> frozenset[str]:
+    """What of `names`, and which shared libraries, a text names: as words, or as parts of paths and dotted names."""
+    words = frozenset(word.rstrip(".") for word in _WORD.findall(text))
+    parts = {part.lower() for word in words for part in (word, *word.split("."))}
+    return frozenset(word for word in words if ".so" in word) | {part for part in parts if part in names}
 
 
 def without_guesses(causes: Sequence[Cause]) -> tuple[Cause, ...]:

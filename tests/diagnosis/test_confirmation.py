@@ -373,3 +373,34 @@ def test_a_module_whose_file_is_gone_is_missing_because_of_that() -> None:
     assert roots(module="torchvision.ops.boxes", name="nms") == ["half-installed"]
     assert roots(module="torchvision.io") == ["companion-version", "half-installed"]
     assert roots(module="vision.ops.boxes") == ["companion-version", "half-installed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "damaged", "first_fault"),
+    [
+        ("AssertionError: Torch not compiled with CUDA enabled", "yaml", "cpu-only-torch"),
+        # both are about torch
+        ("AssertionError: Torch not compiled with CUDA enabled", "torch", "half-installed"),
+        # files that are gone bring crashes about, whichever they are
+        (
+            "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):",
+            "yaml",
+            "half-installed",
+        ),
+    ],
+)
+def test_what_was_handed_in_goes_before_what_facts_show_of_something_else(
+    text: str, damaged: str, first_fault: str
+) -> None:
+    env = environment(torch="2.5.1+cpu", torchvision=None, libraries=())
+    env = msgspec.structs.replace(env, distributions=(*env.distributions, distribution("yaml", "6.0")))
+    item = env.distribution(damaged)
+    assert item is not None
+    lost = DistributionFiles(
+        distribution=item.name, version=item.version, metadata_path=item.metadata_path, recorded=9, matching=8,
+        missing=(f"lib/{item.name}/tokens.py",), missing_count=1,
+    )  # fmt: skip
+    facts = Facts(host=Host(), environment=msgspec.structs.replace(env, files=(lost,)))
+    playbooks = loader.load_all()
+    found = diagnose(read_text(text.encode().splitlines(), playbooks), facts, playbooks, prefix=None, log="log")
+    assert found.findings[0].fault == first_fault, [item.fault for item in found.findings]

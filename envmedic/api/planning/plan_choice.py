@@ -111,10 +111,11 @@ class PlanChoices:
             )
             try:
                 for plan in plans(self._settings, case, self.installer):
-                    refusal = _refusal(plan, self._earlier)
+                    noted = self._noted(plan)
+                    refusal = _refusal(plan, self._earlier) or self._beside(noted, finding)
                     if refusal is None:
                         # the changes of the plans before it are in the clone, and the project is to agree with all
-                        yield with_edit(self._settings, self.wanted.facts.environment, self._noted(plan), self._earlier)
+                        yield with_edit(self._settings, self.wanted.facts.environment, noted, self._earlier)
                         # set by `next` while this generator was suspended: the fault does not exist in the clone
                         if self._leave:
                             break
@@ -148,6 +149,18 @@ class PlanChoices:
                 checks=(end, *plan.checks) if end is not None else plan.checks,
                 unanswered=(asked.summary,) if end is None else (),
             )
+        )
+
+    def _beside(self, plan: Plan, finding: Finding) -> EnvmedicError | None:
+        """Return why a fault that facts alone show is not repaired in the place of the reported one: none would end it."""
+        wanted = self.wanted
+        shows = bool(wanted.command) or wanted.program is not None or wanted.importing is not None
+        if not plan.unanswered or finding.signature is not None or shows:
+            return None
+        return NothingToRepair(
+            f"{finding.summary} is not what was reported",
+            cause="the facts show it besides, and nothing could tell whether its repair ends what the text says",
+            hint=f"Repair it by itself with --playbook {finding.playbook}",
         )
 
     def _end_of(self, finding: Finding) -> Check | None:
