@@ -10,7 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envmedic import limits
-from envmedic.compat.import_names import BACKPORTS, FORMER_STANDARD, IMPORTED_AS
+from envmedic.compat.import_names import BACKPORTS, FORMER_STANDARD, IMPORTED_AS, NAMED_ALIKE
 from envmedic.compat.installed_requirements import Demand, markers, of_extras
 from envmedic.compat.versions import allows, version
 from envmedic.model.facts import Environment, Host, TextStatement
@@ -91,6 +91,16 @@ def of_former_standard(environment: Environment, groups: Mapping[str, str]) -> t
     gone = top in BACKPORTS and found is not None and found.release[:2] >= FORMER_STANDARD[top]
     absent = gone and environment.distribution(BACKPORTS[top]) is None
     return (BACKPORTS[top],) if absent else ()
+
+
+def of_known_name(environment: Environment, groups: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the distribution that is known to bring a missing module, which nothing installed needs to ask for."""
+    wanted = asked(groups)
+    module = (wanted.module if wanted is not None and wanted.name is None else None) or ""
+    # setuptools has it up to a release only, and those who use it ask for setuptools
+    known = module != "pkg_resources" and (module in IMPORTED_AS or module in NAMED_ALIKE)
+    name = _distribution(module)
+    return (name,) if known and environment.distribution(name) is None else ()
 
 
 def loaded_version(environment: Environment, name: str) -> str | None:

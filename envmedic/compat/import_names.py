@@ -31,6 +31,17 @@ IMPORTED_AS: Mapping[str, str] = MappingProxyType({
     "zmq": "pyzmq",
 })  # fmt: skip
 """Import package → distribution, by the metadata of the distributions on the package index."""
+NAMED_ALIKE = frozenset({
+    "aiohttp", "certifi", "chardet", "click", "cloudpickle", "colorama", "decorator", "einops", "filelock", "fsspec", "ftfy",
+    "h5py", "importlib_metadata", "importlib_resources", "jinja2", "joblib", "lxml", "markupsafe", "matplotlib", "mock",
+    "mpmath", "msgpack", "networkx", "ninja", "nltk", "packaging", "pandas", "psutil", "pygments", "pytz", "regex",
+    "requests", "rich", "safetensors", "scipy", "sentencepiece", "six", "sympy", "tabulate", "termcolor", "toml", "tomli",
+    "tqdm", "typing_extensions", "wrapt",
+})  # fmt: skip
+"""Import packages that the distribution of the same name installs, by the files of the one on the package index.
+
+Of others a distribution of that name may be anybody's.
+"""
 _BY_DISTRIBUTION = {name: module for module, name in IMPORTED_AS.items()}
 
 

@@ -11,10 +11,12 @@ from envmedic.analysis.packages.requirement_faults import (
     foreign_torchcodec,
     requirement_faults,
 )
-from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_former_standard
+from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_former_standard, of_known_name
 from envmedic.compat import couplings
+from envmedic.compat.import_names import FORMER_STANDARD
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
+from envmedic.errors import NoSolution
 from envmedic.model.facts import TextStatement
 from envmedic.planner.moves.conflict_graph import Conflicts, conflicts
 from envmedic.planner.remedies.drift import drifted, newer, owner_of, with_drift
@@ -24,20 +26,38 @@ _ACCEPTED = "all that require these accept them"
 
 
 def missing_requirement(situation: Situation) -> Remedy:
-    """Install required distributions that are missing, or what continues a module that Python had."""
+    """Install required distributions that are missing, what continues a module that Python had, or what is known to bring one.
+
+    Raises NoSolution where nothing says which distribution brings the missing module.
+    """
     found = requirement_faults(situation.environment, situation.host)
     extras = asked_by_extras(situation.environment, situation.host, situation.groups)
     missing = [item for item in extras if item.found is None]
     former = of_former_standard(situation.environment, situation.groups)
     lacking = (*found.missing, *missing)
+    # a library may use what it does not ask for, and what others used to bring along
+    known = () if lacking or former else of_known_name(situation.environment, situation.groups)
+    module = situation.groups.get("module")
+    if module is not None and module not in FORMER_STANDARD and not (lacking or former or known):
+        raise _nobody_brings(module)
     # another release of what lacks something may be asked for anyway, and lack nothing
     refused = tuple(
         item for item in (*found.hugging_face, *found.conflicts) if item.name in {of.by.name for of in lacking}
     )
     return moving(
-        conflicts(situation.environment, (*lacking, *refused), found.every, wanted=former, unstated=found.unstated),
+        conflicts(
+            situation.environment, (*lacking, *refused), found.every, wanted=(*former, *known), unstated=found.unstated
+        ),
         why=_ACCEPTED,
         otherwise="nothing is missing of which a release would do for all",
+    )
+
+
+def _nobody_brings(module: str) -> NoSolution:
+    return NoSolution(
+        f"Nothing here says which distribution brings {module}",
+        cause="no installed distribution asks for it, and the name of a module need not be that of its distribution",
+        hint="`envmedic uv pip install NAME`, with the name in its documentation, installs it and sees that all else still works",
     )
 
 

@@ -22,6 +22,15 @@ def test_what_is_missing_comes_in_a_release_that_all_accept() -> None:
     assert of("missing-requirement", *apps, dist("rich", "13.0"), dist("tqdm", "4.0")) == ()
 
 
+@pytest.mark.parametrize(
+    ("module", "name"), [("six", "six"), ("yaml", "pyyaml"), ("typing_extensions", "typing-extensions")]
+)
+def test_what_is_used_without_being_asked_for_comes_where_its_distribution_is_known(module: str, name: str) -> None:
+    app = dist("app", "1.0")
+    groups = {"module": module}
+    assert decided("missing-requirement", environment([app]), groups=groups).install == (name,)
+
+
 def test_another_release_of_what_lacks_something_comes_where_it_is_refused_anyway() -> None:
     hub = dist("hub", "1.0", "httpx", "typer")
     apps = (dist("models", "4.56", "hub<1"), dist("data", "4.1", "hub"), dist("tokens", "0.22", "hub"))

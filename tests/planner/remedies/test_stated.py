@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from envmedic.errors import NoSolution
 from envmedic.model.facts import Environment, Facts, GeneratedModule, Host, TextStatement
 from envmedic.planner.moves.hitting_sets import HittingSets
 from envmedic.planner.remedies import Remedy, Situation, decide
@@ -59,7 +60,8 @@ def test_a_module_that_an_extra_brings_is_installed_as_the_extra_says() -> None:
     asks = distribution("transformers", "4.44.2", 'sentencepiece!=0.1.92,>=0.1.91; extra == "sentencepiece"')
     found = remedy("missing-requirement", installed(asks), {"module": "sentencepiece"})
     assert found.install == ("sentencepiece!=0.1.92,>=0.1.91",)
-    assert remedy("missing-requirement", installed(asks), {"module": "other"}).empty
+    with pytest.raises(NoSolution, match="which distribution brings other"):
+        remedy("missing-requirement", installed(asks), {"module": "other"})
 
 
 def test_generated_code_limits_protobuf() -> None:
