@@ -11,10 +11,11 @@ from packaging.requirements import Requirement
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable, undoes
+from envmedic.api.planning.rounds import Loop
 from envmedic.errors import ExitCode, HostFault, InputError, NoSolution, NothingToRepair
 from envmedic.model.events import Emit, EventStream
 from envmedic.model.facts import Environment, Facts, Origin
-from envmedic.model.findings import Diagnosis, Finding
+from envmedic.model.findings import Diagnosis, Evidence, Finding
 from envmedic.model.plan import Change, Plan, Purge, Rebuild, SetEnv
 from envmedic.model.playbook import (
     AdviseStep,
@@ -26,7 +27,7 @@ from envmedic.model.playbook import (
     RemedyStep,
     SetEnvStep,
 )
-from envmedic.model.ports import Resolution, ResolveRequest
+from envmedic.model.ports import ExtendRequest, Resolution, ResolveRequest
 from envmedic.model.registries.faults import Fault
 from tests.planner.support import Spelling, dist, environment, facts, finding, playbook, usual, wheel
 
@@ -272,3 +273,47 @@ def test_a_pre_release_comes_after_every_other_way(others: dict[str, str], moved
     plan = PlanChoices(Settings(stream=EventStream([])), OnlyEarly(**others), wanted).next()
     assert plan is not None
     assert [change.name for change in plan.changes] == [moved]
+
+
+def reading(name: str, *lines: int, confirmed: bool | None = None) -> tuple[Finding, LoadedPlaybook]:
+    """A finding by these lines of the text, or without any by facts alone, that installs a distribution of its name."""
+    found, book = named(name, InstallStep(requirements=(f"{name}==1",)))
+    text = tuple(Evidence(kind="text", where=f"log:{line}", what="an error") for line in lines)
+    signature = name if lines else None
+    return msgspec.structs.replace(found, signature=signature, evidence=text, confirmed=confirmed), book
+
+
+def test_another_reading_of_a_message_is_no_further_fault_and_comes_where_the_first_one_fails() -> None:
+    here = facts(driver="570.124.06", gpus=("12.0",))
+    seen = here.environment
+    assert seen is not None
+
+    def after(*books: tuple[Finding, LoadedPlaybook], verified: bool) -> str | None:
+        made, _ = choices(here, *books)
+        first = made.next()
+        assert first is not None
+        asked = ExtendRequest(plans=(first,), environment=lambda: seen, round=1, verified=verified)
+        found = Loop(Settings(stream=EventStream([])), made)(asked)
+        return found.plan.playbook if found is not None else None
+
+    one, other, later = reading("one", 7), reading("other", 6, 7), reading("later", 20)
+    assert after(one, other, later, verified=False) == "later"
+    assert after(one, other, verified=False) is None
+    assert after(one, other, verified=True) == "other"
+
+
+def of_class(fault: Fault, found: Finding, book: LoadedPlaybook) -> tuple[Finding, LoadedPlaybook]:
+    inner = msgspec.structs.replace(book.playbook, fault=fault)
+    return msgspec.structs.replace(found, fault=fault), msgspec.structs.replace(book, playbook=inner)
+
+
+def test_what_facts_show_besides_is_not_repaired_in_the_place_of_what_was_reported() -> None:
+    told, advice = of_class("cpu-only-torch", *reading("told", 7))
+    advice = msgspec.structs.replace(advice, playbook=msgspec.structs.replace(advice.playbook, steps=(ADVICE,)))
+    shown = of_class("missing-cuda-library", *reading("shown", confirmed=True))
+    made, installer = choices(facts(driver="570.124.06", gpus=("12.0",)), (told, advice), shown)
+    for importing, plans in ((None, []), ("boxes", ["shown"])):
+        wanted = replace(made.wanted, reported=told, importing=importing)
+        found = PlanChoices(Settings(stream=EventStream([])), installer, wanted)
+        assert [plan.playbook for plan in every(found)] == plans
+        assert [item.summary for item in found.errors] == ["told", "shown is not what was reported"][: 2 - len(plans)]

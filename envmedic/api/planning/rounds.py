@@ -77,7 +77,7 @@ class Loop:
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
         pointed = {fault for item in failed for fault in item.points_to}
         found = tuple(item for item in repairable(diagnosis, pointed) if request.verified or item.confirmed)
-        findings = (*found, *self._reported(facts))
+        findings = (*found, *self._reported(facts, request.plans))
         wanted = RepairGoal(
             facts=facts,
             playbooks=self._playbooks,
@@ -93,11 +93,19 @@ class Loop:
         self._levels.append(choices)
         return PlanExtension(plan=plan, because=_summary(plan.finding), keep=len(request.plans))
 
-    def _reported(self, facts: Facts) -> tuple[Finding, ...]:
-        """Return the findings of the user's text without a plan so far, unless facts of the clone refute them."""
+    def _reported(self, facts: Facts, plans: Iterable[Plan]) -> tuple[Finding, ...]:
+        """Return the findings of the user's text without a plan so far, unless facts of the clone refute them.
+
+        Another reading of a message that one of `plans` is about is no further fault: it comes where that plan fails.
+        """
         derived = derive(facts)
         first = self._levels[0].wanted
-        left = (item for item in first.findings if item.confirmed is None and item.playbook not in self._handled)
+        read = frozenset(line for plan in plans if plan.finding is not None for line in _lines(plan.finding))
+        left = (
+            item
+            for item in first.findings
+            if item.confirmed is None and item.playbook not in self._handled and _lines(item).isdisjoint(read)
+        )
         asked = ((item, Confirmation.of(first.playbook(item).playbook, item.groups)) for item in left)
         return tuple(item for item, when in asked if when is None or not refutes(when, derived))
 
@@ -142,6 +150,11 @@ class Loop:
                 continue
             self._told.add(summary)
             self._settings.stream.emit(Notice(code="not-repaired", message=f"Not repaired: {summary}: {why}"))
+
+
+def _lines(finding: Finding) -> frozenset[str]:
+    """The lines of the text that a finding reads."""
+    return frozenset(item.where for item in finding.evidence if item.kind == "text")
 
 
 def _path(plans: Iterable[Plan]) -> str:
