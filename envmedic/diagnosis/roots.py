@@ -75,7 +75,7 @@ def _may_cause(shown: Cause, text: Cause, names: Collection[str]) -> bool:
     """Whether a fault that facts alone show can be behind `text`: by their classes, or since both name one thing."""
     if shown.fault is None or text.fault is None:
         return False
-    if text.fault in _follow_from(shown.fault):
+    if text.fault == shown.fault or text.fault in FAULT_CLASSES[shown.fault].symptoms:
         return True
     told = {word for match in text.matches for word in _subjects(match.line, names)}
     return any(told & _subjects(leaf.text, names) for leaf in shown.evaluation.leaves)
