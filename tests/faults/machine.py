@@ -94,7 +94,7 @@ def _machine(kernel: Path, first: Path, socket: Path) -> list[str]:
     return [
         _QEMU, "-accel", "tcg", "-cpu", "max", "-m", _MEMORY, "-nodefaults", "-no-user-config", "-display", "none",
         "-no-reboot", "-serial", "stdio", "-kernel", str(image), "-initrd", str(first),
-        "-append", "console=ttyS0 quiet panic=-1",
+        "-append", "console=ttyS0 quiet panic=-1 no_timer_check",
         "-object", f"memory-backend-memfd,id=memory,size={_MEMORY},share=on", "-numa", "node,memdev=memory",
         "-chardev", f"socket,id=host,path={socket}", "-device", "vhost-user-fs-pci,chardev=host,tag=host",
     ]  # fmt: skip
