@@ -41,6 +41,7 @@ def go_on(words: Sequence[str]) -> None:
             return
         if not ask(f"Put the packages of the extra `repair` into {place()} (some 250 MB), and go on there?"):
             return
+        write(sys.stderr, "fetching them, which takes a minute or more\n")
         _make()
     write(sys.stderr, f"going on with {python}\n")
     os.execv(python, [str(python), "-m", "envmedic", *words])  # noqa: S606  # no shell: the words as given
