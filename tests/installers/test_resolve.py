@@ -252,6 +252,20 @@ def test_a_directory_of_wheels_is_enough_offline(venv: Path, family: dict[str, W
     assert names(resolution) == ["numpy 2.1.0", "torchvision 0.20.1"]
 
 
+def test_offline_no_server_is_asked_for_what_uv_remembers(
+    venv: Path, family: dict[str, Wheel], index_server: IndexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_index(index_server.root, list(family.values()))
+    monkeypatch.setenv("PIP_INDEX_URL", index_server.url)
+    installed = (family["torch==2.5.1"], family["numpy==1.26.4"])
+    assert resolve(venv, "torchvision==0.20.1", installed=installed).artifacts
+    index_server.seen.clear()
+    again = resolve(venv, "torchvision==0.20.1", installed=installed, offline=True)
+    assert index_server.seen == []
+    assert (names(again), only(again).requires) == (["torchvision 0.20.1"], ())
+    assert "is not known without the network" in str(again.notes)
+
+
 @pytest.mark.usefixtures("index")
 def test_fetched_wheels_are_found_again_offline(
     venv: Path, family: dict[str, Wheel], monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ import pytest
 
 from envmedic.model.facts import Environment, Facts, Gpu, Host, Interpreter, TorchBuild
 from envmedic.model.ports import ResolveRequest
-from envmedic.planner.asked import binaries, together
+from envmedic.planner.asked import binaries, together, whatif
 
 
 def facts(**host: Any) -> tuple[Facts, Environment]:
@@ -80,3 +80,13 @@ def test_the_release_for_the_installed_torch_is_named() -> None:
     there = msgspec.structs.replace(environment, torch=torch)
     found = [item.text for item in together.made_for(known, there, ("xformers", "flash-attn", "decord"))]
     assert found == ["xformers 0.0.29.post1 has wheels for torch 2.5.1"]
+
+
+def test_a_new_torch_may_change_what_it_requires_where_nothing_smaller_works() -> None:
+    """An old setuptools beside it, say: its own requirement is known from the index alone."""
+    state = whatif.parse_requests(facts(driver_version="580.95.05", **GB10)[0], ["torch"])
+    ways, _ = whatif.ways(state)
+    half = len(ways) // 2
+    assert [way.pins for way in ways[:half]] == [way.pins for way in ways[half:]]
+    assert [way.replaceable == ("*",) for way in ways] == [False] * half + [True] * half
+    assert half

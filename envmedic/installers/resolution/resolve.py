@@ -175,7 +175,7 @@ def _resolve(question: ResolveQuery, session: IndexSession) -> Resolution:
     for _ in range(ROUNDS):
         answer = _ask_again(question, kept, rejected)
         chosen = _changed(answer, question)
-        artifacts, notes = _artifacts(chosen, session)
+        artifacts, notes = _artifacts(question, chosen, session)
         misfit = _wrong_variant(chosen, question) or _misfit(_required(artifacts, answer, question), kept, question)
         if misfit is None:
             return Resolution(artifacts=tuple(artifacts), indexes=question.options.indexes, notes=notes)
@@ -353,14 +353,25 @@ def _changed(chosen: Iterable[WheelCandidate], question: ResolveQuery) -> list[W
     return [item for item in chosen if item.name in again or (item.name, item.version) not in installed]
 
 
-def _artifacts(chosen: Sequence[WheelCandidate], session: IndexSession) -> tuple[list[Artifact], tuple[str, ...]]:
+def _artifacts(
+    question: ResolveQuery, chosen: Sequence[WheelCandidate], session: IndexSession
+) -> tuple[list[Artifact], tuple[str, ...]]:
     """The artifacts with their metadata, and a note for each without."""
+    offline = question.request.offline
+
+    def described(item: WheelCandidate) -> remote_metadata.WheelFacts:
+        # offline, uv may still name a wheel of a server, from its own cache
+        here = remote_metadata.local_file(item.url) is not None
+        return remote_metadata.WheelFacts() if offline and not here else remote_metadata.read_facts(item.url, session)
+
     # A torch family brings a dozen NVIDIA wheels and more, each with two or three requests to a distant server.
     with ThreadPoolExecutor(PARALLEL) as pool:
-        facts = list(pool.map(lambda item: remote_metadata.read_facts(item.url, session), chosen))
+        facts = list(pool.map(described, chosen))
     unknown = [item.filename for item, known in zip(chosen, facts, strict=True) if known.requires is None]
-    notes = tuple(f"The server does not tell what {name} requires before its download" for name in unknown)
-    return [_artifact(item, known) for item, known in zip(chosen, facts, strict=True)], notes
+    why = "What {} requires is not known without the network"
+    if not offline:
+        why = "The server does not tell what {} requires before its download"
+    return [_artifact(*pair) for pair in zip(chosen, facts, strict=True)], tuple(map(why.format, unknown))
 
 
 def _artifact(candidate: WheelCandidate, facts: remote_metadata.WheelFacts) -> Artifact:

@@ -28,8 +28,8 @@ BLOCK = 64 * 1024
 class WheelFacts:
     """Facts about a wheel before its download."""
 
-    size_bytes: int | None
-    requires: tuple[str, ...] | None
+    size_bytes: int | None = None
+    requires: tuple[str, ...] | None = None
     """None when unknown."""
 
 

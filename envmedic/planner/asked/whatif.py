@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -112,7 +112,9 @@ def _family_ways(state: WhatIfRequest, members: set[str]) -> tuple[tuple[Way, ..
     answer = family.answer(query)
     others = _pins(item for item in state.pending if canonicalize_name(item.name) not in family_query.FAMILY)
     found = tuple(_family_way(state, query, item, others) for item in answer.sets)
-    return found, _refusals(answer) if not found else ()
+    # a new torch may require newer releases of what is installed, which only the index knows
+    freer = (replace(item, replaceable=_EVERYTHING) for item in found)
+    return (*found, *freer), _refusals(answer) if not found else ()
 
 
 def _query(state: WhatIfRequest, members: set[str]) -> FamilyQuery:
