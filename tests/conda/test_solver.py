@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import py_compile
+import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from envmedic.errors import InputError, InstallerError, NetworkError, NoSolution, PinnedVersions
+import envmedic
+from envmedic.errors import DamagedByteCode, InputError, InstallerError, NetworkError, NoSolution, PinnedVersions
 from envmedic.installers.conda.configuration.channels import ChannelSource
 from envmedic.installers.conda.configuration.configuration import CondaConfiguration
 from envmedic.installers.conda.solve import helper_client, kept_pins, solving, virtual_packages
@@ -301,6 +304,17 @@ def test_a_helper_that_takes_too_long_or_fails_is_an_installer_error() -> None:
     with pytest.raises(InstallerError) as refusal:
         helper_client.ask({"do": "nothing of the kind"}, timeout_s=60)
     assert "nothing of the kind" in (refusal.value.cause or "")
+
+
+def test_damaged_byte_code_of_the_helper_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(Path(envmedic.__file__).parent, tmp_path / "envmedic", ignore=shutil.ignore_patterns("*.pyc"))
+    source = tmp_path / "envmedic/installers/conda/helper/operations.py"
+    compiled = Path(py_compile.compile(str(source), doraise=True) or "")
+    compiled.write_bytes(compiled.read_bytes()[:99])
+    places = (str(tmp_path), *helper_client.paths())
+    monkeypatch.setattr(helper_client, "paths", lambda: places)
+    with pytest.raises(DamagedByteCode, match="operations"):
+        helper_client.ask({"do": "solve"}, timeout_s=600)
 
 
 def test_what_happens_at_the_end_of_the_interpreter_does_not_spoil_the_answer(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.kernels import driving
 from tests.kernels.driving import STAND_IN, drive, statuses
 
 MODULES = {
@@ -48,6 +50,18 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, source in MODULES.items():
         (directory / f"{name}.py").write_text(source)
     return directory
+
+
+def test_damaged_byte_code_of_envmedic_is_no_fault_of_the_environment(
+    modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each module is loaded from its source then, by a process that was started for it too."""
+    copy = shutil.copytree(driving.KERNELS, tmp_path / "kernels", ignore=shutil.ignore_patterns("*.pyc"))
+    for path in copy.rglob("*.py"):
+        compiled = Path(py_compile.compile(str(path), doraise=True) or "")
+        compiled.write_bytes(compiled.read_bytes()[: 99 if path.stat().st_size else 17])
+    monkeypatch.setattr(driving, "KERNELS", copy)
+    assert drive("--checks", "import:fine,import:raises", path=modules)["import fine", None]["status"] == "pass"
 
 
 def test_each_name_is_imported_in_a_process_of_its_own(modules: Path) -> None:

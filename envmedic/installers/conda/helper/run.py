@@ -25,6 +25,8 @@ def main() -> None:
         answer = _do(json.loads(Path(given[0]).read_bytes() if given else sys.stdin.buffer.read()))
     except Exception as error:  # noqa: BLE001  # any failure must become an answer
         answer = {"failed": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        envmedic = sys.modules.get("envmedic")
+        answer["byte_code"] = None if envmedic is None else envmedic.damaged_byte_code(error)
     # A descriptor of its own keeps the answer clear of whatever py-rattler prints.
     text = json.dumps(answer) + "\n"
     if where == "-":

@@ -13,7 +13,7 @@ from typing import Any
 
 import envmedic
 from envmedic import proc
-from envmedic.errors import InstallerError, RepairPackageMissing
+from envmedic.errors import DamagedByteCode, InstallerError, RepairPackageMissing
 from envmedic.model.ports import OnLine
 
 SCRIPT = Path(__file__).parents[1] / "helper" / "run.py"
@@ -52,7 +52,7 @@ def ask(
     """Send a request to a new helper, run as this user, and return its answer; `on_line` gets its output.
 
     `poll` is called several times a second; an exception from it ends the helper.
-    Raises InstallerError if the helper fails, dies or takes longer than `timeout_s`.
+    Raises InstallerError if the helper fails, dies or takes longer than `timeout_s`, DamagedByteCode.
     """
     full = {**request, "paths": paths(), "limit_s": int(timeout_s) + _GRACE_S}
     with closing(proc.Helper(("-I", "-S", str(SCRIPT)), json.dumps(full).encode(), timeout_s=timeout_s)) as helper:
@@ -70,9 +70,11 @@ def ask(
 
 
 def checked(lines: Sequence[bytes | str], returncode: int, stderr: str) -> Answer:
-    """The answer among `lines`. Raises InstallerError where there is none, or it reports a failure."""
+    """The answer among `lines`. Raises InstallerError where there is none, or it reports a failure; DamagedByteCode."""
     for line in lines:
         answer: Answer = json.loads(line)
+        if answer.get("byte_code"):
+            raise DamagedByteCode(answer["byte_code"])
         if "failed" in answer:
             raise failure(answer["failed"], answer["trace"])
         return answer
