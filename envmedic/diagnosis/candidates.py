@@ -201,11 +201,17 @@ def candidates(
     for loaded in playbooks:
         for part in _parts(loaded.playbook, by_playbook.get(loaded.playbook.id, [])):
             cause = _candidate(loaded.playbook, part, derived, statements, here=here)
-            found.append(cause)
+            # an uncertain guess that facts refute says nothing
+            found.append(cause if cause is None or not cause.refuted or not _vague(cause) else None)
             # the environment may have the fault in another way than the text says
             if part and cause is not None and cause.refuted:
                 found.append(_candidate(loaded.playbook, [], derived, statements, here=here))
     return tuple(cause for cause in found if cause is not None)
+
+
+def _vague(cause: Cause) -> bool:
+    """Whether only the form of a sentence tells of it, and that not for sure."""
+    return cause.by_form and cause.signature is not None and cause.signature.confidence < CERTAIN_ENOUGH
 
 
 def _parts(playbook: Playbook, matches: Sequence[TextMatch]) -> list[list[TextMatch]]:

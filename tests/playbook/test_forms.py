@@ -10,7 +10,7 @@ import pytest
 from envmedic.diagnosis.findings import diagnose
 from envmedic.model.findings import Diagnosis
 from envmedic.model.playbook import LoadedPlaybook, Signature
-from envmedic.playbook.matching.forms import FORMS, SAID, cause_of, form_sentences
+from envmedic.playbook.matching.forms import FORMS, SAID, TOPICS, cause_of, form_sentences
 from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema.loader import load_all
 
@@ -111,7 +111,7 @@ def test_a_flood_of_one_message_is_read_once() -> None:
 
 def test_every_cause_has_one_signature_and_every_signature_a_cause() -> None:
     patterns = [re.compile(signature.pattern) for signature in by_form()]
-    causes = dict.fromkeys(form.cause for form in FORMS)
+    causes = dict.fromkeys(form.cause for form in (*FORMS, *TOPICS))
     for cause in causes:
         matching = [pattern for pattern in patterns if pattern.search(f"{SAID}, {cause}: boxes")]
         assert len(matching) == 1, cause
@@ -123,3 +123,14 @@ def test_a_guess_about_what_was_only_warned_of_establishes_nothing() -> None:
     said = "boxes 2.1 is too old for lids 3.0"
     assert judged(f"BoxError: {said}").findings[0].confidence >= 0.5
     assert judged(f"WARNING! {said}").findings[0].confidence < 0.5
+
+
+def test_what_a_failure_is_about_is_a_hint_where_no_form_tells_of_a_cause() -> None:
+    told = "ERROR: nvcc and the lid of box 3 do not go together, must stop"
+    hint = judged(told)
+    assert (hint.verdict, hint.findings[0].fault) == ("unknown", "extension-build-toolchain")
+    assert hint.findings[0].confidence <= 0.3
+    assert not judged("nvcc folds box 3").findings, "nothing failed"
+    # a form, known words, and what is no fault go before it
+    assert judged(f"{told}\nlids 3.1 is too new for boxes").findings[0].fault == "companion-version"
+    assert judged(f"{told}\ntorch.OutOfMemoryError: CUDA out of memory.").verdict == "not-an-env-problem"

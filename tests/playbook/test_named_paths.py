@@ -205,3 +205,9 @@ def test_an_archive_that_no_installer_reads_is_no_fault_of_the_environment() -> 
     text = traceback("zipfile.BadZipFile: File is not a zip file", "train.py", f"{VENV}/numpy/lib/npyio.py")
     assert judged(text).verdict == "not-an-env-problem"
     assert judged(text.replace("numpy/lib", "pip/_internal")).findings[0].fault == "unsatisfiable"
+
+
+def test_a_package_that_lacks_what_its_own_module_asks_for_is_not_there_whole() -> None:
+    error = "ImportError: cannot import name 'fold' from 'boxes.lids' ({}/boxes/lids.py)"
+    assert judged(traceback(error.format(VENV), f"{VENV}/boxes/core.py")).findings[0].fault == "half-installed"
+    assert judged(traceback(error.format(VENV), f"{VENV}/crates/core.py")).findings[0].fault == "companion-version"

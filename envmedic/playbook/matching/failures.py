@@ -21,12 +21,14 @@ _FAILING = re.compile(
     rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
     rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b|crash|\bhangs?\b|\bhung\b|stuck|freez|frozen|\berr\b)"
     rb"|^\W{0,4}#\d{1,3} +0x[0-9a-f]{6,16} in "  # frames of a debugger, which is asked where something failed
-    rb"|fehler|nicht |erreur|introuvable|impossible|\berro\b|falh|fallo|[\xd0-\xd3\xd8-\xdb\xe3-\xed][\x80-\xbf]"
+    rb"|unexpected (?:keyword|positional|key)|fehler|nicht |erreur|introuvable|impossible|\berro\b|falh|fallo|[\xd0-\xd3\xd8-\xdb\xe3-\xed][\x80-\xbf]"
 )
 """Words of failures, and letters of scripts in which none of them is written."""
 _RAISED = re.compile(
     rb"(?<!except )(?<!raise )(?<!the )(?<!this )(?<!following )(?<![\w(,-])(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|BadZip[Ff]ile)(?=:(?!:)|[\s\"']*(?:\\n|$))"
 )
+_HEADING = re.compile(rb"\s*#{1,6} [\w ]{0,40}(?:Error|Exception)s?\W*$")
+"""A heading of Markdown over what follows."""
 # Launchers, pools and engines repeat that something below them failed.
 _WRAPPER = re.compile(
     rb"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|Ray(?:Task|Actor)Error|ActorDiedError"
@@ -49,6 +51,11 @@ _OF_SOURCE = re.compile(
 """Errors that wrong bytes in a module bring about."""
 _NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{1,300}\.py)\)")
 """The module in ``cannot import name 'x' from 'y' (/…/y.py)``."""
+
+
+def tells_of_failure(line: bytes) -> bool:
+    """Whether `line` has a word of failures."""
+    return _FAILING.search(line) is not None
 
 
 class TextEnd:
@@ -155,7 +162,7 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
             warned.add(number)
         elif _FAILING.search(line) is not None:
             failing.add(number)
-            error = _RAISED.search(line[:LINE_LIMIT])
+            error = _RAISED.search(line[:LINE_LIMIT]) if _HEADING.match(line) is None else None
             if error is not None and _WRAPPER.search(line) is None:
                 bare = not line[error.end() :].strip(b"\r\n\t '\"")
                 last, header = ({*last, number} if chained else {number}), 0

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
+from envmedic.playbook.matching.failures import tells_of_failure
 from envmedic.playbook.matching.lines import cleaned
 from envmedic.playbook.matching.patterns import compiled
 from envmedic.playbook.matching.prefilter import Prefilter, prefilter
@@ -41,6 +42,7 @@ _NOT_LOADED = (
     r"(?:(?:could ?n[o']t|can ?not|can't|unable to|failed to|failure to|error) (?:be )?(?:load|open|find|locate|dlopen|resolve)\w*"
     r"|not (?:be )?(?:found|loaded|opened|located|installed|available)|no such file|is missing|missing)"
 )
+_MISSING = r"(?:(?:is |was |are |were |has |have )?(?:not (?:been )?|n[o']t (?:been )?)(?:found|installed|discoverable|available|there|on (?:the )?PATH|set up|built|compiled|loaded|importable)|(?:can ?not|could ?n[o']t|could not|can't) be (?:found|loaded|imported|located|built|used)|missing|no such)"
 _DRIVER = r"(?:(?:nvidia|cuda|gpu|graphics|display|video|kernel)[\w -]{0,24})?driver"
 _GPU = r"(?:gpus?|cuda(?: devices?)?|devices?|cards?|accelerators?|hip|rocm|xpu)"
 _VERSION = r"v?\d+\.\d[\w.+*]*"
@@ -50,7 +52,7 @@ _ASKS = (
 )
 _PACKAGE = r"(?P<what>[A-Za-z][\w.-]{1,40})"
 
-# The order matters: a line is told by the first form that it has.
+# The order matters: a line is told by the first form that it has. Topics, what a line is about, are at the end.
 FORMS: Final = (
     # the driver, before all that speak of versions
     Form(
@@ -165,6 +167,11 @@ FORMS: Final = (
         r"not supported (?:on|by) (?:this|your|the current) (?:gpu|device|architecture|card)|"
         r"device kernel image is invalid",
     ),
+    # the compiled part of a package; kernels in the plural, since machines and notebooks have one
+    Form(
+        "a compiled part is not there",
+        rf"\b(?:\w+_kernels|\w+_ext|kernels|(?:cuda|c\+\+|custom|native|compiled) (?:extensions?|ops?|operators?|kernels?))\b[\w :'\"]{{0,20}} {_MISSING}",
+    ),
     # builds of one or the other kind
     Form(
         "a build fails",
@@ -194,7 +201,8 @@ FORMS: Final = (
     Form(
         "a build fails",
         r"fatal error: [^\n]{1,80}(?:no such file|not found)|"
-        r"nvcc[\w .'\"/-]{0,30}(?:not found|missing|fail|no such|is not)|"
+        rf"nvcc[\w .'\"/-]{{0,30}}(?:fail|is ?n[o']t |{_MISSING})|"
+        r"\bsm[ _]?\d+(?:\.\w)?\w? (?:requires?|needs?) (?:at least )?cuda\b|c\+\+ compile error|"
         r"(?:cuda_home|cuda_path|CUDA_TOOLKIT_ROOT_DIR)\b.{0,60}(?:not |invalid|unset|missing|no such)|"
         r"cannot find -l|ninja[\w ]{0,20}(?:is required|not found|missing|fail)|"
         r"(?:microsoft )?visual c\+\+ [\d.]* ?(?:or greater )?is required|"
@@ -244,6 +252,10 @@ FORMS: Final = (
         r"VersionConflict",
     ),
     Form(
+        "a package asks for another release",
+        r"please (?:pip )?install [^\n]{1,60}\b(?:pip3?|conda|uv pip) install\b",
+    ),
+    Form(
         "a package perhaps asks for another release",
         rf"{_ASKS}[\w '\"`:-]{{0,40}}?\b{_PACKAGE} ?(?:version |to )?(?:[<>=!~]=?|at least|or (?:newer|later|higher)|{_VERSION})",
     ),
@@ -255,7 +267,7 @@ FORMS: Final = (
         rf"\b(?:incompatib\w+|not compatible|mismatch\w*)[\w '\".-]{{0,40}}(?:version|release|with {_PACKAGE})|"
         r"minimum (?:required )?version|"
         rf"(?:was|were|been|is) (?:built|compiled|made|written) (?:for|with|against) (?:a |an )?(?:different |another |older |newer |other )?[\w .'\"+-]{{0,40}}(?:version|torch|cuda|python|{_VERSION})|"
-        r"PackageNotFoundError|newer version of|older version of|"
+        r"unexpected keyword argument|PackageNotFoundError|newer version of|older version of|"
         r"is not installed[.,!]? (?:please|run|try|install)|"
         r"AttributeError: '?(?-i:[A-MO-Z][a-z]+[A-Z])\w*'? object has no attribute",
     ),
@@ -276,7 +288,44 @@ FORMS: Final = (
     ),
 )
 
+TOPICS: Final = (
+    Form(
+        "it is about the GPU or its driver",
+        r"nvidia-smi|\bdkms\b|fabric ?manager|\bnvml\b|nvidia-uvm|/dev/(?:nvidia|kfd|dri)|\bNVRM\b|container[- ]toolkit|\bMIG\b|rocm-smi|amdgpu",
+    ),
+    Form("it is about cuDNN", r"cudnn"),
+    Form(
+        "it is about a build",
+        r"\b(?:nvcc|ninja|cmake|gcc|g\+\+|clang|hipcc|cl\.exe|cython|rustc|cargo|msvc|setup\.py|pyproject\.toml|bdist_wheel|cuda_home|cuda toolkit|cpp_extension|JIT compil\w+)\b",
+    ),
+    Form(
+        "it is about code for the GPU",
+        r"\b(?:sm|compute|gfx)_?\d{2,4}[a-z]?\b|\bptxas\b|compute capability|\bblackwell\b",
+    ),
+    Form("it is about torchvision's operators", r"torchvision(?:::|\.ops|\._C)"),
+    Form("it is about the driver's release", r"\b(?:nvidia|cuda|gpu) driver"),
+    Form(
+        "it is about a CUDA library",
+        rf"\b(?:lib)?{_NVIDIA}[\w-]*\.(?:so|dll)|\b(?:cublas|cusparse|cusolver|nvrtc|cudart)\b",
+    ),
+    Form(
+        "it is about an extension",
+        r"\.(?:cpython|abi3|cp3\d+)[\w.-]*\.(?:so|pyd)\b|\bABI\b|\b(?:flash|sage)[-_ ]?attn\b",
+    ),
+    Form(
+        "it is about requirements",
+        r"\b(?:mamba|poetry|pixi|uv (?:sync|lock|add|pip)|pip install|conda (?:install|create|env))\b",
+    ),
+    Form("it is about NCCL", r"\b[NR]CCL\b|\bnccl(?:Unhandled|Internal|System|Remote|Invalid)\w+"),
+    Form(
+        "it is about packages of certain releases",
+        r"\b(?:torch|transformers|triton|xformers|vllm|numpy|protobuf|tensorflow|jax|keras|diffusers)[\w.-]* ?(?:[<>=!~]=|v?\d+\.\d+|version)",
+    ),
+)
+"""What lines that tell of a failure are about, where no form tells of a cause: a hint, far from sure."""
+
 _MOST_SENTENCES = 24
+_MOST_TOPICS = 3
 _QUOTED = 1000
 """Bytes of a line that are read."""
 _VARYING = re.compile(r"[0-9a-f]+")
@@ -285,23 +334,38 @@ _VARYING = re.compile(r"[0-9a-f]+")
 def form_sentences(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str, str]]:
     """Yield, for numbered `lines`, number, text and sentence of those that have a form: of a flood, the first ones."""
     told: set[str] = set()
+    topics: dict[str, tuple[int, str, str]] = {}
     for number, line in lines:
         if len(told) >= _MOST_SENTENCES:
             return
         among = _literals().candidates(line[:_QUOTED])
-        text = cleaned(line[:_QUOTED]) if among else ""
+        if not among:
+            continue
+        text = cleaned(line[:_QUOTED])
         cause = cause_of(text, among)
         # floods repeat a message with other numbers
         key = f"{cause}{_VARYING.sub('', text)}"
         if cause is not None and key not in told:
             told.add(key)
             yield number, text, f"{SAID}, {cause}: {text}"
+        elif cause is None and not told and len(topics) < _MOST_TOPICS and tells_of_failure(line[:_QUOTED]):
+            topic = _topic_of(text, among)
+            if topic is not None:
+                topics.setdefault(topic, (number, text, f"{SAID}, {topic}: {text}"))
+    yield from () if told else topics.values()
+
+
+def _topic_of(text: str, among: Collection[int]) -> str | None:
+    """What `text` is about, of the topics among those numbered after the forms."""
+    content = text.encode()
+    topics = (TOPICS[number - len(FORMS)] for number in sorted(among) if number >= len(FORMS))
+    return next((topic.cause for topic in topics if compiled(topic.words).search(content) is not None), None)
 
 
 def cause_of(text: str, among: Collection[int] = range(len(FORMS))) -> str | None:
     """The cause of which `text` has a form of those numbered `among`, with what it names; None where it has none."""
     content = text.encode()
-    for number in sorted(among):
+    for number in sorted(index for index in among if index < len(FORMS)):
         found = compiled(FORMS[number].words).search(content)
         if found is not None:
             named = next((value.decode("utf-8", "replace") for value in found.groups() if value is not None), None)
@@ -312,4 +376,4 @@ def cause_of(text: str, among: Collection[int] = range(len(FORMS))) -> str | Non
 @cache
 def _literals() -> Prefilter:
     """The literals that lines of each form contain."""
-    return prefilter(tuple(form.words for form in FORMS))
+    return prefilter(tuple(form.words for form in (*FORMS, *TOPICS)))

@@ -53,6 +53,10 @@ _OF_MODULE = re.compile(
     r"module '(?P<module>[A-Za-z_]\w*)' has no attribute|cannot import name '\w+' from (?:partially initialized module )?'(?P<top>[A-Za-z_]\w*)'"
     r"|No module named '(?P<package>[A-Za-z_]\w*)\.[\w.]+'; '(?P=package)' is not a package"
 )
+_OF_ITSELF = re.compile(
+    r"ImportError: cannot import name '(?P<name>\w+)' from '(?P<top>[\w.]+)'|ModuleNotFoundError: No module named '(?P<part>\w+\.[\w.]+)'"
+    r"|AttributeError: module '(?P<module>[\w.]+)' has no attribute"
+)
 _REFUSED_CALL = re.compile(
     r"^TypeError: .{0,200}(?:unexpected keyword argument|required (?:positional|keyword-only) argument|positional arguments? but)"
 )
@@ -155,6 +159,7 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
             *_own_code(chain, message),
             *_projects(chain, message),
             *_generated(chain),
+            *_own_part(chain, message),
             *_installing(chain),
         )
         sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
@@ -276,6 +281,20 @@ def _own_code(frames: Sequence[str], message: str) -> Iterator[str]:
     last = frames[-1] if frames and message.startswith(_OF_VALUES) else None
     if last is not None and last.endswith(".py") and place(last) is None and _LIBRARY.search(last) is None:
         yield f"Own code, {last}"
+
+
+def _own_part(frames: Sequence[str], message: str) -> Iterator[str]:
+    """The installed package of which one module asks another one for what that does not have."""
+    found = place(frames[-1]) if frames else None
+    asked = _OF_ITSELF.match(message)
+    if found is None or asked is None or found.owner == "build" or "partially initialized" in message:
+        return
+    named = asked["top"] or asked["part"] or asked["module"]
+    part = asked["name"] or (asked["part"] or "").rpartition(".")[2]
+    if part and _MADE_BY_A_BUILD.fullmatch(part):
+        return  # told as not built
+    if found.module and found.module == named.partition(".")[0] and found.module not in _NAMESPACES:
+        yield f"Own part, {found.module} lacks what its own {frames[-1]} asks for"
 
 
 def _installing(frames: Sequence[str]) -> Iterator[str]:
