@@ -30,7 +30,7 @@ def aimed(text: str, target: Sequence[str]) -> str:
 
     def with_target(found: re.Match[str]) -> str:
         rest = found["rest"]
-        if " -- " in rest or {"-p", "-n", "--prefix", "--name", "--python"} & {*rest.split()}:
+        if " -- " in rest or {"--help", "-p", "-n", "--prefix", "--name", "--python"} & {*rest.split()}:
             return found[0]
         return f"`envmedic {found['command']}{rest} {shlex.join(target)}`"
 

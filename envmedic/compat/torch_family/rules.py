@@ -146,9 +146,8 @@ def check_driver(build: Build, target: FamilyTarget) -> Ruling:
         return passed("driver-minimum", "a CPU build needs no driver")
     need, sources = minimum_driver(build.cuda)
     if need is None:
-        return broken(
-            "driver-minimum", f"the driver that CUDA {build.cuda} needs is not known", sources, cause="unknown"
-        )
+        reason = f"the driver that CUDA {build.cuda} needs is not known"
+        return broken("driver-minimum", reason, build.row.source if build.row else (), cause="unknown")
     if not target.driver:
         return _without_driver(build, target)
     if target.driver < versions.dotted(need):
