@@ -138,6 +138,20 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "fleet diagnose": (("fleet diagnose facts/ --log error.log", "what is wrong in each class of machines"),),
     "fleet drift": (("fleet drift facts/ --against n1", "which machines are not as n1, and in what"),),
     "fleet status": (("fleet status results/ --nodes nodes.txt", "how it ended on each of these machines"),),
+    "fleet plan": (
+        (
+            "fleet plan facts/ --on ansible:hosts.ini -p /opt/env --log error.log -o repair/",
+            "print what makes a plan for each class",
+        ),
+    ),
+    "fleet rollout": (
+        ("fleet rollout repair/", "print what repairs one machine of each class, a tenth, then all"),
+        ("fleet rollout repair/ --retry", "once more where it failed"),
+    ),
+    "fleet undo": (
+        ("fleet undo repair/", "print what takes it back everywhere"),
+        ("fleet undo repair/ --only class:B", "on the machines of one class"),
+    ),
     "create": (
         ("create --lock pylock.toml -p .venv", "a virtual environment"),
         ("create --lock conda-lock.yml -n train", "a conda environment"),

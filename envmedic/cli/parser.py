@@ -402,6 +402,10 @@ def _back(parser: Parser) -> None:
 
 def _undo(parser: Parser) -> None:
     _back(parser)
+    parser.add_argument(
+        "--plan", metavar="FILE", help="the repair of this plan for a class; where that is done already, nothing"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="with --plan: say what would be undone")
     parser.option(
         "--keep-new", action="store_true", help="carry over the files that are new since, which otherwise stay behind"
     )
@@ -490,15 +494,62 @@ def _fleet(parser: Parser) -> None:
         metavar="NODE|FILE",
         help="a machine, a document of facts, or a lock (default: what most of them have)",
     )
-    status = verb("status", "how a plan for a class ended on each machine")
-    for found, meaning in (
-        (survey, "directory with the output of `envmedic facts --json` of each machine, in a file of its name"),
-        (diagnose, "the same"),
-        (drift, "the same; `envmedic facts --content --json` is enough"),
-        (status, "directory with the output of `envmedic apply PLAN --json` of each machine, or a file of JSON lines"),
+    plan = verb("plan", "what makes a plan for each class of machines, for the engine to run")
+    plan.add_argument("--on", metavar="ENGINE", required=True, help="what runs it: ansible:INVENTORY or slurm:NODES")
+    plan.add_argument(
+        "-p", "--prefix", dest="node_prefix", metavar="PATH", required=True, help="the environment on the machines"
+    )
+    plan.add_argument("--log", metavar="FILE", help="the error text; classes that it is no fault of are left out")
+    plan.add_argument("--playbook", dest="node_playbook", metavar="ID", help="the playbook to follow in place of it")
+    plan.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="the directory of this repair; a shared one for Slurm"
+    )
+    _nodes(plan)
+    rollout = verb("rollout", "what repairs the machines that are left, canaries first, for the engine to run")
+    rollout.add_argument(
+        "--canary", type=at_least(0), metavar="N", help="machines of each class that come first (default: 1)"
+    )
+    rollout.add_argument(
+        "--batches", metavar="SIZES", help="sizes of the batches after that, the last repeated (default: 10%%,100%%)"
+    )
+    rollout.add_argument(
+        "--max-fail", metavar="N|PART", help="machines of a batch that may fail, such as 1 or 2%% (default: 0)"
+    )
+    rollout.add_argument("--retry", action="store_true", help="once more where it failed, or was taken back")
+    _nodes(rollout)
+    status = verb("status", "how a rollout, or a plan for a class, ended on each machine")
+    status.add_argument("--stage", metavar="NAME", help="exit 4 where too many machines of this batch have failed")
+    undo = verb("undo", "what takes a rollout back, for the engine to run")
+    undo.add_argument(
+        "--only", action="append", default=[], metavar="class:A|NODE", help="these alone; can be repeated"
+    )
+    collected = "directory with the output of `envmedic facts --json` of each machine, in a file of its name"
+    fleet = "the directory that `envmedic fleet plan` wrote"
+    for found, kind, meaning in (
+        (survey, "DIR", collected),
+        (diagnose, "DIR", "the same"),
+        (drift, "DIR", "the same; `envmedic facts --content --json` is enough"),
+        (plan, "DIR", collected),
+        (rollout, "DIR", fleet),
+        (status, "DIR|FILE", f"{fleet}, or one with the output of `envmedic apply PLAN --json` of each machine"),
+        (undo, "DIR", fleet),
     ):
-        found.add_argument("place", metavar="DIR|FILE" if found is status else "DIR", help=meaning)
-        found.option("--nodes", metavar="FILE", help="names of all machines, to tell which of them sent nothing")
+        found.add_argument("place", metavar=kind, help=meaning)
+        if found not in {rollout, undo}:
+            found.option("--nodes", metavar="FILE", help="names of all machines, to tell which of them sent nothing")
+
+
+def _nodes(parser: Parser) -> None:
+    """How envmedic is started on machines. No variable of this one sets any of it."""
+    group = parser.add_argument_group("on the machines (a later rollout without these takes those of the one before)")
+    group.add_argument("--envmedic", metavar="COMMAND", help="what starts envmedic there (default: envmedic)")
+    group.add_argument(
+        "--find-links", dest="node_links", action="append", metavar="DIR", help="a directory there with wheels"
+    )
+    group.add_argument("--online", action="store_true", help="networks may be asked there for wheels")
+    group.add_argument("--no-gpu", dest="node_no_gpu", action="store_true", help="ask for no proof on GPUs")
+    group.add_argument("--limit", type=at_least(1), metavar="SECONDS", help="for each of them (default: 3600)")
+    group.add_argument("--drain", action="store_true", help="Slurm: drain a machine whose repair failed, and say why")
 
 
 def _explain(parser: Parser) -> None:

@@ -112,3 +112,39 @@ def test_another_gpu_is_another_class(fleet: Fleet) -> None:
     done = fleet.apply(machine, "--no-gpu", "--host", str(fleet.room / "host.json"))
     refused_as(done, 8, "other-class")
     assert done.document["cause"] == "GPUs 8.0 in place of none; driver branch 550 in place of none"
+
+
+def test_a_plan_is_foreseen_and_taken_back_once(fleet: Fleet) -> None:
+    machine = fleet.machine("n1")
+    links = ("--offline", "--find-links", str(fleet.room / "shared"))
+    foreseen = machine.envmedic("apply", str(fleet.plan), "--dry-run", "--json", "--no-gpu", *links)
+    assert (foreseen.code, foreseen.document["class_plan"]) == (0, json.loads(fleet.plan.read_text())["id"])
+    undo = ("undo", "--plan", str(fleet.plan), "--json")
+    failure(machine.envmedic(*undo, "--yes"), code=2, kind="input", says="nothing to undo")
+    done = fleet.apply(machine)
+    again = machine.envmedic("apply", str(fleet.plan), "--dry-run", "--json", "--no-gpu", *links)
+    assert (again.code, again.document["outcome"]) == (0, "already")
+    told = machine.envmedic(*undo, "--dry-run")
+    assert (told.code, told.document["transaction"]) == (0, done.document["transaction"])
+    assert torchvision(fleet.case.prefix) == REPAIRED
+    back = machine.envmedic(*undo, "--yes")
+    assert (back.code, back.document["state"]) == (0, "undone"), back.told()
+    assert torchvision(fleet.case.prefix) == BROKEN
+    twice = machine.envmedic(*undo, "--yes")
+    assert (twice.code, twice.document["outcome"]) == (0, "already"), twice.told()
+    (site_packages(fleet.case.prefix) / "mine.py").write_text("")
+    stray = machine.envmedic("apply", str(fleet.plan), "--dry-run", "--json", "--no-gpu", *links)
+    refused_as(stray, 8, "other-class")
+
+
+def test_a_later_repair_is_not_taken_back_with_it(fleet: Fleet) -> None:
+    machine = fleet.machine("n1")
+    assert fleet.apply(machine).code == 0
+    wheel = next((fleet.room / "shared").glob("box_labels-*.whl"))
+    later = machine.envmedic(
+        "uv", "-p", str(fleet.case.prefix), "--yes", "pip", "install", "--no-deps", "--force-reinstall", str(wheel)
+    )
+    assert later.code == 0, later.told()
+    done = machine.envmedic("undo", "--plan", str(fleet.plan), "--yes", "--json")
+    failure(done, code=2, kind="input", says="after this plan")
+    assert torchvision(fleet.case.prefix) == REPAIRED

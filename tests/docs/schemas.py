@@ -42,6 +42,7 @@ from envmedic.model.answers import (
     guard,
     playbook_trial,
     report,
+    rollout,
 )
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
@@ -66,6 +67,7 @@ MODULES: tuple[ModuleType, ...] = (
     gpu_health,
     guard,
     report,
+    rollout,
     library,
     lock,
     pins,
@@ -96,6 +98,8 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "fleet-diagnosis": fleet.FleetDiagnosis,
     "fleet-drift": fleet.Drift,
     "fleet-status": fleet.FleetStatus,
+    "fleet-plan": rollout.FleetPlan,
+    "fleet-rollout": rollout.Rollout,
     "report": report.Report,
     "lock": lock.Lock,
     "explain": explanation.Explanation,

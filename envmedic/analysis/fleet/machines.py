@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -52,6 +52,7 @@ class SentRecord(msgspec.Struct, frozen=True):
 
     schema: str = ""
     transaction: str = ""
+    state: str = ""
     outcome: str | None = None
     plan: SentPlan | None = None
     failure: ErrorDocument | None = None
@@ -116,23 +117,38 @@ def drift(against: str, wanted: Content | Lock, nodes: Mapping[str, Content], si
     )
 
 
-def status(nodes: Mapping[str, SentRecord], silent: Sequence[SilentNode]) -> FleetStatus:
-    """Return how a plan ended on each machine; one without a document is ``unknown``."""
-    found = [_ended(node, sent) for node, sent in nodes.items()]
+def status(nodes: Mapping[str, SentRecord], silent: Sequence[SilentNode], *, plan: str | None = None) -> FleetStatus:
+    """Return how a plan ended on each machine; one without a document is ``unknown``, as is one about another plan."""
+    found = [_ended(node, sent, plan) for node, sent in nodes.items()]
     found += [NodeStatus(node=item.node, outcome="unknown", reason=item.why) for item in silent]
     found.sort(key=lambda item: item.node)
-    counts = Counter(item.outcome for item in found)
-    return FleetStatus(counts=dict(sorted(counts.items())), nodes=tuple(found))
+    return FleetStatus(counts=counted(found), nodes=tuple(found))
 
 
-def _ended(node: str, sent: SentRecord) -> NodeStatus:
-    plan = sent.plan
-    failure = sent.failure
-    reason = failure.summary if failure is not None else ": ".join(filter(None, (sent.summary, sent.cause)))
+def counted(nodes: Iterable[NodeStatus]) -> dict[str, int]:
+    """Return the number of machines by outcome."""
+    return dict(sorted(Counter(item.outcome for item in nodes).items()))
+
+
+def _ended(node: str, sent: SentRecord, wanted: str | None) -> NodeStatus:
+    plan = (sent.plan.class_plan or sent.plan.id) if sent.plan is not None else ""
+    if wanted is not None and plan and plan != wanted:
+        return NodeStatus(node=node, outcome="unknown", plan=plan, reason="its document is about another plan")
     return NodeStatus(
         node=node,
         outcome=_ENDS.get(sent.outcome or "", "refused" if sent.summary else "unknown"),
-        plan=(plan.class_plan or plan.id) if plan is not None else "",
+        plan=plan,
         transaction=sent.transaction,
-        reason=reason,
+        reason=reason(sent),
     )
+
+
+def reason(sent: SentRecord) -> str:
+    """Return what kept a machine from being done, in words."""
+    failure = sent.failure
+    return failure.summary if failure is not None else ": ".join(filter(None, (sent.summary, sent.cause)))
+
+
+def differences(wanted: EnvironmentClass, found: EnvironmentClass | None) -> tuple[str, ...]:
+    """Return in what a plan is for another class of environments, in words."""
+    return ("It is for one environment alone",) if found is None else class_differences(wanted, found)

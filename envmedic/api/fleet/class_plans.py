@@ -13,7 +13,7 @@ from envmedic.analysis.fleet.environment_class import class_differences, class_o
 from envmedic.api.context.observation import observe, observe_contents
 from envmedic.api.context.settings import Settings
 from envmedic.api.generations import difference
-from envmedic.engine.store.live_records import live_records
+from envmedic.engine.store.live_records import live_records, undone_record
 from envmedic.errors import (
     ChecksFailed,
     EnvmedicError,
@@ -119,6 +119,40 @@ def carried_out(settings: Settings, made: Plan) -> Record | None:
             hint=f"`envmedic diff -p {made.prefix}` names them",
         )
     return msgspec.structs.replace(newest, outcome="already")
+
+
+def foreseen(settings: Settings, made: Plan) -> Plan | Record:
+    """Return what `apply` of the plan of a class would carry out here, or the record of when it did. Changes nothing.
+
+    Raises what `bound` and `carried_out` do.
+    """
+    with outcomes():
+        return carried_out(settings, made) or bound(settings, made)
+
+
+def to_undo(made: Plan) -> Record:
+    """Return the record of the repair by the plan of a class that is live here, or that was undone already.
+
+    Raises InputError where there is none, or where others came after it.
+    """
+    prefix = Path(made.real_prefix)
+    live = [item for item in live_records(prefix) if item.plan.purpose != "snapshot"]
+    if live and live[0].plan.class_plan == made.id:
+        return live[0]
+    if any(item.plan.class_plan == made.id for item in live):
+        raise InputError(
+            f"{made.prefix} was changed by envmedic after this plan had repaired it",
+            cause=f"Transaction {live[0].transaction} came later, and an undo would take that back, too",
+            hint=f"`envmedic history -p {made.prefix}` shows them, `envmedic undo` takes each back",
+        )
+    found = undone_record(prefix, made.id)
+    if found is None:
+        raise InputError(
+            f"There is nothing to undo for {made.prefix}",
+            cause="This plan has repaired nothing there",
+            hint="See `envmedic history`",
+        )
+    return msgspec.structs.replace(found, outcome="already")
 
 
 @contextmanager

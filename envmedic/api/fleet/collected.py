@@ -79,13 +79,24 @@ def documents(folder: Path, expected: Path | None = None) -> tuple[Mapping[str, 
     return _read(_files(folder), expected, lambda data: SentDocument(_facts(data), _document(data)[1]))
 
 
-def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:
-    """Return a survey of no machine yet, with the command that collects what one needs. Raises InputError."""
-    name, _, target = engine.partition(":")
+def records(folder: Path) -> tuple[Mapping[str, SentRecord], tuple[SilentNode, ...]]:
+    """Return what machines printed for a plan, and those that printed nothing usable. Raises InputError."""
+    return _read(_files(folder), None, _record)
+
+
+def engine_of(words: str) -> tuple[str, str]:
+    """Return the engine and its target, of ``ansible:hosts.ini``. Raises InputError."""
+    name, _, target = words.partition(":")
     if name not in {"ansible", "slurm"} or not target:
         raise InputError(
-            f"--on {engine} names neither an inventory nor nodes", hint="Say ansible:hosts.ini, or slurm:gpu[1-64]"
+            f"--on {words} names neither an inventory nor nodes", hint="Say ansible:hosts.ini, or slurm:gpu[1-64]"
         )
+    return name, target
+
+
+def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:
+    """Return a survey of no machine yet, with the command that collects what one needs. Raises InputError."""
+    name, target = engine_of(engine)
     if prefix is None:
         raise InputError("The environment on the machines is not named", hint="Name its path with -p")
     return Survey(classes=(), command=machines.collecting(name, target, prefix, str(folder)))

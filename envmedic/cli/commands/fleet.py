@@ -1,41 +1,132 @@
-"""``envmedic fleet survey|diagnose|drift|status``: answers from documents that others collected; no connection is opened."""
+"""``envmedic fleet``: answers from documents that others collected, and what others are to run; no connection is opened."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.fleet import collected
 from envmedic.cli.output import CommandOutput
-from envmedic.errors import ExitCode
+from envmedic.errors import ExitCode, InputError
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Rollout, RolloutWish
 from envmedic.render.documents.answers.fleet import drift_lines, fleet_diagnosis_lines, status_lines, survey_lines
 
 
 def fleet(args: argparse.Namespace, output: CommandOutput) -> int:
-    """Run the verb; 1 where a machine is silent, has drifted, or is not repaired."""
-    expected = Path(args.nodes) if args.nodes else None
-    place = Path(args.place)
-    if args.verb == "survey":
-        survey = (
-            collected.collecting(args.on, args.node_prefix, place) if args.on else collected.survey(place, expected)
-        )
-        output.document(survey, survey_lines(survey))
-        return _exit(good=not survey.silent)
-    if args.verb == "diagnose":
-        from envmedic.api.fleet import diagnosis
+    """Run the verb; 1 where a machine is silent, has drifted, or is not repaired, 4 where a rollout goes no further."""
+    code: int = _VERBS[args.verb](args, Path(args.place), output)
+    return code
 
-        judged = diagnosis.diagnose(Settings(stream=output.stream), place, args.log, expected)
-        output.document(judged, fleet_diagnosis_lines(judged))
-        return _exit(good=judged.healthy)
-    if args.verb == "drift":
-        drift = collected.drift(place, args.against, expected)
-        output.document(drift, drift_lines(drift))
-        return _exit(good=not drift.drifted and not drift.silent)
-    status = collected.status(place, expected)
+
+def _survey(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
+    found = collected.collecting(args.on, args.node_prefix, place) if args.on else collected.survey(place, _names(args))
+    output.document(found, survey_lines(found))
+    return _exit(good=not found.silent)
+
+
+def _diagnose(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
+    from envmedic.api.fleet import diagnosis
+
+    found = diagnosis.diagnose(Settings(stream=output.stream), place, args.log, _names(args))
+    output.document(found, fleet_diagnosis_lines(found))
+    return _exit(good=found.healthy)
+
+
+def _drift(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
+    found = collected.drift(place, args.against, _names(args))
+    output.document(found, drift_lines(found))
+    return _exit(good=not found.drifted and not found.silent)
+
+
+def _names(args: argparse.Namespace) -> Path | None:
+    """The file with the names of all machines."""
+    return Path(args.nodes) if args.nodes else None
+
+
+def _status(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
+    from envmedic.api.fleet import folder, rollout
+
+    if not folder.is_fleet(place):
+        if args.stage:
+            raise InputError(f"{place} is no directory of a rollout", hint="Leave out --stage")
+        status = collected.status(place, _names(args))
+    else:
+        status = rollout.status(place)
     output.document(status, status_lines(status))
+    if args.stage:
+        why = rollout.exceeded(place, args.stage)
+        output.narrate(why or "the next batch may begin")
+        return int(ExitCode.CHECKS if why else ExitCode.OK)
     return _exit(good=status.done)
+
+
+def _plan(args: argparse.Namespace, facts: Path, output: CommandOutput) -> int:
+    from envmedic.api.fleet import rollout
+    from envmedic.render.documents.answers.rollout import fleet_plan_lines
+
+    wish = rollout.PlanWish(
+        on=args.on,
+        prefix=args.node_prefix,
+        playbook=args.node_playbook,
+        log=args.log,
+        settings=_settings(args) or NodeSettings(),
+    )
+    made: FleetPlan = rollout.plan(Settings(stream=output.stream), facts, Path(args.output), wish, _names(args))
+    output.document(made, fleet_plan_lines(made))
+    return _exit(good=bool(made.classes))
+
+
+def _settings(args: argparse.Namespace) -> NodeSettings | None:
+    """How envmedic is started on the machines; None where no option tells."""
+    if not (args.envmedic or args.node_links or args.online or args.node_no_gpu or args.limit or args.drain):
+        return None
+    usual = NodeSettings()
+    return NodeSettings(
+        command=tuple(shlex.split(args.envmedic)) if args.envmedic else usual.command,
+        find_links=tuple(args.node_links or ()),
+        offline=not args.online,
+        no_gpu=args.node_no_gpu,
+        limit_s=args.limit or usual.limit_s,
+        drain=args.drain,
+    )
+
+
+def _rollout(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
+    from envmedic.api.fleet import rollout
+
+    wish = None
+    if args.canary is not None or args.batches or args.max_fail:
+        usual = RolloutWish()
+        wish = RolloutWish(
+            canary=usual.canary if args.canary is None else args.canary,
+            batches=tuple(args.batches.split(",")) if args.batches else usual.batches,
+            max_fail=args.max_fail or usual.max_fail,
+        )
+    return _printed(rollout.rollout(place, wish, _settings(args), retry=args.retry), place, output)
+
+
+def _undo(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
+    from envmedic.api.fleet import rollout
+
+    return _printed(rollout.undo(place, tuple(args.only)), place, output)
+
+
+def _printed(found: Rollout, place: Path, output: CommandOutput) -> int:
+    from envmedic.render.documents.answers.rollout import rollout_lines
+
+    output.document(found, rollout_lines(found, str(place)))
+    if found.left.stopped:
+        return int(ExitCode.CHECKS)
+    return _exit(good=bool(found.left.stages) or not (found.failed or found.taken_back))
 
 
 def _exit(*, good: bool) -> int:
     return int(ExitCode.OK if good else ExitCode.PROBLEM)
+
+
+_VERBS = {
+    "survey": _survey, "diagnose": _diagnose, "drift": _drift, "plan": _plan, "rollout": _rollout, "status": _status,
+    "undo": _undo,
+}  # fmt: skip

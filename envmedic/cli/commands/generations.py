@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 import sys
 from functools import partial
+from pathlib import Path
 
 from envmedic.api import generations, recovery
 from envmedic.cli.context import (
@@ -19,13 +20,15 @@ from envmedic.cli.context import (
     target_of,
 )
 from envmedic.cli.output import CommandOutput
-from envmedic.errors import ExitCode, RepairDeclined
+from envmedic.errors import ExitCode, InputError, RepairDeclined
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import KeepLimits, KeptTree, NewFiles
 from envmedic.render.documents.record import difference_lines, history_lines
 from envmedic.render.style import size as disk_size
 from envmedic.render.text import line
 
+FOUND = "found"
+"""The state before the first repair, as `envmedic history` names it."""
 SEE_HISTORY = "see first what there is with `envmedic history`"
 
 
@@ -38,9 +41,36 @@ def undo(args: argparse.Namespace, output: CommandOutput) -> int:
             output.narrate(f"{count} will stay in {found.tree}; --keep-new carries them over")
         return bool(args.keep_new)
 
+    if args.plan:
+        return _undo_plan(args, output, partial(generations.undo, keep_new=keep_new))
+    if args.dry_run:
+        raise InputError(
+            "--dry-run is about a plan", hint="Name it with --plan; `envmedic diff` shows what else would go"
+        )
     return _travel(
         args, output, partial(generations.undo, keep_new=keep_new), "Bring the environment back as it was before"
     )
+
+
+def _undo_plan(args: argparse.Namespace, output: CommandOutput, travel: generations.UndoOrRedo) -> int:
+    """Take the repair of a plan for a class back, once: where that was done before, nothing is."""
+    from envmedic.api import repair
+    from envmedic.api.fleet import class_plans
+
+    made = repair.read_plan(Path(args.plan))
+    if made.for_class is None or args.transaction:
+        raise InputError("--plan takes a plan for a class, and no transaction", hint="Leave out --plan")
+    if not (args.name or args.prefix or args.python):
+        args.prefix = made.prefix
+    if not args.yes and not args.dry_run:
+        require_terminal(SEE_HISTORY)
+    find = prefix_of if args.dry_run else prefix_to_change
+    find(target_of(args), settings_of(args, output), output)  # what was interrupted is settled first
+    found = class_plans.to_undo(made)
+    if found.outcome == "already" or args.dry_run:
+        return print_record(found, output, moved=True)
+    args.transaction = found.parent or FOUND
+    return _travel(args, output, travel, "Bring the environment back as it was before")
 
 
 def redo(args: argparse.Namespace, output: CommandOutput) -> int:

@@ -163,8 +163,14 @@ def _print_repair(record: Record, settings: Settings, args: argparse.Namespace, 
 def _dry_run(args: argparse.Namespace, output: CommandOutput) -> int:
     if not args.plan:
         return plan(args, output)
-    made = _read_plan(args, settings_of(args, output), output)
+    settings = settings_of(args, output)
+    made = _read_plan(args, settings, output)
     args.output = args.plan  # the plan is in a file already
+    if made.for_class is not None:
+        found = class_plans.foreseen(settings, made)
+        if isinstance(found, Record):
+            return print_record(found, output)
+        made = found
     return _print_plan(made, apply_command(made, args), output)
 
 

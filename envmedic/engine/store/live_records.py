@@ -32,6 +32,20 @@ def live_records(prefix: Path) -> tuple[Record, ...]:
     return tuple(found)
 
 
+def undone_record(prefix: Path, class_plan: str) -> Record | None:
+    """The record of the newest repair by that plan for a class that was taken back; None without one."""
+    store = Store.of(prefix)
+    if store.closed:
+        return None
+    for directory in reversed(store.transactions()):
+        journal = journals.read(directory)
+        if journal.state == "undone":
+            record = load_record(directory, journal)
+            if record.plan.class_plan == class_plan:
+                return record
+    return None
+
+
 def last_seconds(prefix: Path) -> float | None:
     """How long the newest successful repair of the environment at `prefix` took; None without one."""
     store = Store.of(prefix)

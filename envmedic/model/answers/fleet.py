@@ -12,7 +12,7 @@ SURVEY_SCHEMA: Final = "envmedic.fleet-survey/1"
 DIAGNOSIS_SCHEMA: Final = "envmedic.fleet-diagnosis/1"
 DRIFT_SCHEMA: Final = "envmedic.fleet-drift/1"
 STATUS_SCHEMA: Final = "envmedic.fleet-status/1"
-NodeEnd = Literal["repaired", "already", "partial", "other-class", "changed", "refused", "failed", "unknown"]
+NodeEnd = Literal["repaired", "already", "partial", "other-class", "changed", "refused", "failed", "undone", "unknown"]
 
 
 class SilentNode(Model, frozen=True, kw_only=True):
@@ -113,6 +113,15 @@ class NodeStatus(Model, frozen=True, kw_only=True):
     """What kept it from being repaired."""
 
 
+class ClassStatus(Model, frozen=True, kw_only=True):
+    """How a rollout went on the machines of a class."""
+
+    name: str
+    """Its letter."""
+    counts: dict[str, int]
+    """Number of machines by outcome."""
+
+
 class FleetStatus(Model, frozen=True, kw_only=True):
     """The document of ``envmedic fleet status --json``."""
 
@@ -121,6 +130,8 @@ class FleetStatus(Model, frozen=True, kw_only=True):
     """Number of machines by outcome."""
     nodes: tuple[NodeStatus, ...]
     """Every machine, by name."""
+    classes: tuple[ClassStatus, ...] = ()
+    """The same by class, for the directory of a rollout."""
 
     @property
     def done(self) -> bool:

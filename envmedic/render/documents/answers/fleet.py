@@ -13,7 +13,10 @@ from envmedic.render.text import Line, Tone, joined, line, part, shortened
 _MOST_NODES = 8
 _MOST_DIFFERENCES = 6
 _SHORT = 12
-_TONES: Final[Mapping[NodeEnd, Tone]] = {"repaired": "good", "already": "good", "partial": "warn", "unknown": "warn"}
+_TONES: Final[Mapping[NodeEnd, Tone]] = {
+    "repaired": "good", "already": "good", "partial": "warn",
+    "unknown": "warn", "undone": "warn",
+}  # fmt: skip
 
 
 def survey_lines(found: Survey) -> list[Line]:
@@ -24,10 +27,10 @@ def survey_lines(found: Survey) -> list[Line]:
             line(f"  {found.command}"),
         ]
     answered = sum(len(item.nodes) for item in found.classes)
-    rows = [line(f"{_count(answered, 'machine')} in {_count(len(found.classes), 'class', 'classes')}", "bold")]
+    rows = [line(f"{counted(answered, 'machine')} in {counted(len(found.classes), 'class', 'classes')}", "bold")]
     for item in found.classes:
         rows += _class_lines(item, found.classes[0].name)
-    return rows + _silent_lines(found.silent)
+    return rows + silent_lines(found.silent)
 
 
 def _class_lines(item: FleetClass, first: str) -> list[Line]:
@@ -36,9 +39,9 @@ def _class_lines(item: FleetClass, first: str) -> list[Line]:
     rows = [
         joined(
             part(f"class {item.name}", "bold"),
-            f"  {_count(len(item.nodes), 'machine')}  {', '.join(parts)}  content {own.content[:_SHORT]}",
+            f"  {counted(len(item.nodes), 'machine')}  {', '.join(parts)}  content {own.content[:_SHORT]}",
         ),
-        line(f"    {_some(item.nodes)}"),
+        line(f"    {some(item.nodes)}"),
     ]
     if item.machine:
         rows.append(line(f"    other than {first}: {'; '.join(item.machine)}"))
@@ -56,30 +59,36 @@ def fleet_diagnosis_lines(found: FleetDiagnosis) -> list[Line]:
         rows += _class_lines(item.machines, found.classes[0].machines.name)
         rows.append(joined("    ", part(judged.verdict, tone), f": {judged.reason or sentence}"))
         rows += [line(f"      {one.fault}, {sureness(one)}: {one.summary}") for one in judged.findings]
-    return rows + _silent_lines(found.silent)
+    return rows + silent_lines(found.silent)
 
 
 def drift_lines(found: Drift) -> list[Line]:
     """How many are the same, then machines that differ, those with the same differences together."""
-    rows = [line(f"{_count(len(found.same), 'machine')} with the content of {found.against}", "bold")]
+    rows = [line(f"{counted(len(found.same), 'machine')} with the content of {found.against}", "bold")]
     alike: dict[tuple[ContentDifference, ...], list[str]] = {}
     for item in found.drifted:
         alike.setdefault(item.differences, []).append(item.node)
     for differences, nodes in alike.items():
         verb = "differs" if len(nodes) == 1 else "differ"
-        rows += [joined(part(f"{_count(len(nodes), 'machine')} {verb}", "bad"), f": {_some(nodes)}")]
+        rows += [joined(part(f"{counted(len(nodes), 'machine')} {verb}", "bad"), f": {some(nodes)}")]
         rows += _difference_lines(differences, "    ")
-    return rows + _silent_lines(found.silent)
+    return rows + silent_lines(found.silent)
 
 
 def status_lines(found: FleetStatus) -> list[Line]:
     """How many ended in which way, and the reason of each that is not repaired."""
-    rows = [line(", ".join(f"{count} {outcome}" for outcome, count in found.counts.items()) or "no machine", "bold")]
+    rows = [line(_counts(found.counts) or "no machine", "bold")]
+    width = max((len(item.name) for item in found.classes), default=0)
+    rows += [line(f"  class {item.name:<{width}}  {_counts(item.counts)}") for item in found.classes]
     for item in found.nodes:
         if item.outcome not in {"repaired", "already"}:
             tone = _TONES.get(item.outcome, "bad")
             rows.append(joined("  ", part(f"{item.outcome:<11}", tone), f" {item.node}  {shortened(item.reason)}"))
     return rows
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
 
 
 def _difference_lines(differences: Sequence[ContentDifference], indent: str) -> list[Line]:
@@ -98,18 +107,21 @@ def _told(item: ContentDifference) -> str:
     return f"{item.name}: {item.before or 'not there'} -> {item.after or 'not there'}"
 
 
-def _silent_lines(silent: Sequence[SilentNode]) -> list[Line]:
+def silent_lines(silent: Sequence[SilentNode]) -> list[Line]:
+    """Machines without a usable document, each with the reason."""
     rows = [line(f"  {item.node}: {item.why}") for item in silent[:_MOST_NODES]]
     more = len(silent) - _MOST_NODES
-    head = [line(f"{_count(len(silent), 'machine')} without a usable document", "warn")] if silent else []
+    head = [line(f"{counted(len(silent), 'machine')} without a usable document", "warn")] if silent else []
     return head + rows + ([line(f"  and {more} more; --json lists them")] if more > 0 else [])
 
 
-def _some(names: Iterable[str]) -> str:
+def some(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
     known = list(names)
     more = len(known) - _MOST_NODES
     return " ".join(known[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _count(number: int, one: str, many: str = "") -> str:
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

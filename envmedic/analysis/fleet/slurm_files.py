@@ -1,0 +1,108 @@
+"""Scripts for Slurm: plans made by srun, machines repaired by jobs that depend on the batch before. Pure.
+
+A machine is a job, not a task of an array: tasks of an array get whichever of its nodes are free, and two may get one.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Stage
+
+UNIT = "unit.sh"
+"""The script of a job."""
+
+
+def planning(fleet: FleetPlan, folder: str) -> str:
+    """Return the script that makes the plan of each class on one of its machines."""
+    lines = ["#!/bin/sh", "# Written by `envmedic fleet plan`.", "set -eu", f"cd {shlex.quote(folder)}"]
+    for item in fleet.classes:
+        words = [*fleet.settings.command, "plan", "-p", fleet.prefix, "--for-class", "--json", "--quiet"]
+        words += ["--playbook", fleet.playbook] if fleet.playbook is not None else ["--log", "-"]
+        words += [word for link in fleet.settings.find_links for word in ("--find-links", link)]
+        source = "/dev/null" if fleet.log is None else fleet.log
+        where = ["srun", f"--nodelist={item.maker}", "--nodes=1", "--ntasks=1", f"--input={source}"]
+        lines.append(f"{shlex.join([*where, *words])} > .{item.file}")
+        lines.append(f"mv .{item.file} {item.file}")
+    return "\n".join(lines) + "\n"
+
+
+def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], folder: str) -> dict[str, str]:
+    """Return the script that submits the stages, and that of its jobs, by file name."""
+    files = {node: item.file for item in fleet.classes for node in item.nodes}
+    lines = _submission("fleet rollout", folder, "results")
+    for stage in stages:
+        lines += [f"# {stage.name}: {len(stage.nodes)} machines, of which {stage.allowed} may fail", "jobs="]
+        lines += [f"submit {node} {files[node]}" for node in stage.nodes]
+        if stage.allowed == 0:
+            lines.append('after="afterok$jobs"')
+            continue
+        # more than one may fail: a job of its own counts, and fails where there are too many
+        gate = shlex.join([*settings.command, "fleet", "status", folder, "--stage", stage.name, "--quiet"])
+        where = f'--dependency="afterany$jobs" --job-name=envmedic-{stage.name} --output="$PWD/logs/{stage.name}.txt"'
+        lines.append(f'after="afterok:$(sbatch --parsable --ntasks=1 {where} --wrap {shlex.quote(gate)})"')
+    return {"rollout.sh": "\n".join(lines) + "\n", UNIT: unit(settings, folder)}
+
+
+def unit(settings: NodeSettings, folder: str) -> str:
+    """Return the script of the job that repairs one machine; what it says is kept as a whole, or not at all."""
+    words = [*settings.command, "apply", "--yes", "--json", "--quiet", *(["--offline"] if settings.offline else [])]
+    words += ["--no-gpu"] if settings.no_gpu else []
+    words += [word for link in settings.find_links for word in ("--find-links", link)]
+    drained = 'case $(scontrol show node "$1" 2>/dev/null) in *"Reason=envmedic"*)'
+    drain = [
+        'if [ "$code" -ne 0 ]; then scontrol update nodename="$1" state=drain reason="envmedic: exit $code"',
+        f'else {drained} scontrol update nodename="$1" state=resume ;; esac; fi',
+    ]
+    return _unit(folder, "results", words, settings.limit_s, drain if settings.drain else [])
+
+
+def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], folder: str) -> dict[str, str]:
+    """Return the script that submits an undo for each machine, and that of its jobs, by file name."""
+    files = {node: item.file for item in fleet.classes for node in item.nodes}
+    lines = [*_submission("fleet undo", folder, "undone", "undo-unit.sh"), "jobs="]
+    lines += [f"submit {node} {files[node]}" for node in nodes]
+    words = [*settings.command, "undo", "--yes", "--json", "--quiet", "--plan"]
+    job = _unit(folder, "undone", words, settings.limit_s, [])
+    return {"undo.sh": "\n".join(lines) + "\n", "undo-unit.sh": job}
+
+
+def resuming(nodes: Mapping[str, str]) -> list[str]:
+    """Return the lines that give machines back to Slurm that a failed repair had drained."""
+    return [shlex.join(["scontrol", "update", f"nodename={node}", "state=resume"]) for node in nodes]
+
+
+def _submission(verb: str, folder: str, results: str, job: str = UNIT) -> list[str]:
+    options = "--parsable --job-name=envmedic --nodes=1 --ntasks=1 --exclusive --no-requeue --kill-on-invalid-dep=yes"
+    return [
+        "#!/bin/sh",
+        f"# Written by `envmedic {verb}`, which writes it anew for what is left to do. Run it where sbatch is.",
+        "set -eu",
+        f"cd {shlex.quote(folder)}",
+        f"mkdir -p {results} logs",
+        "after=",
+        "submit() { # MACHINE PLAN",
+        f'    id=$(sbatch {options} --nodelist="$1" ${{after:+--dependency="$after"}} --output="$PWD/logs/$1.txt" \\',
+        f'        "$PWD/{job}" "$1" "$2")',
+        '    jobs="$jobs:$id"',
+        "}",
+    ]
+
+
+def _unit(folder: str, results: str, words: Sequence[str], limit_s: int, then: Sequence[str]) -> str:
+    # SIGTERM leaves the environment as it was; what is still there a minute later is ended
+    run = f'timeout --kill-after=60 {limit_s} {shlex.join(words)} "$2" > "{results}/.$1" || code=$?'
+    return (
+        "\n".join([
+            "#!/bin/sh",
+            "# The job of one machine: MACHINE PLAN",
+            f"cd {shlex.quote(folder)} || exit 1",
+            "code=0",
+            run,
+            f'sync "{results}/.$1" && mv -f "{results}/.$1" "{results}/$1.json"',
+            *then,
+            'exit "$code"',
+        ])
+        + "\n"
+    )  # fmt: skip

@@ -1,0 +1,5 @@
+"""The controller's side of `envmedic.fleet.facts`."""
+
+from ansible_collections.envmedic.fleet.plugins.plugin_utils.kept import Kept as ActionModule
+
+__all__ = ["ActionModule"]
