@@ -114,7 +114,10 @@ class IndexSession:
             if not location:
                 break
             answer.close()
-            place = urljoin(place, location)
+            try:
+                place = urljoin(place, location)
+            except ValueError:  # no address
+                break
         if answer.status in accept:
             return answer
         # A streamed answer that nobody reads would keep its connection out of the pool.
