@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: onefile recording data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: onefile recording data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -17,6 +17,7 @@ help:
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-projects  repairs in projects of the real poetry and PDM, which judge them (a minute, and a package index once)"
+	@echo "make test-notebook  the magics of notebooks in a real Jupyter kernel (a minute, and a package index once)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
 	@echo "make onefile    envmedic with its libraries as one file, dist/envmedic.pex (a package index once)"
@@ -94,6 +95,14 @@ $(TOOLS)/.made:
 
 test-projects: $(COMPILED) $(TOOLS)/.made
 	ENVMEDIC_TEST_PROJECTS=1 $(BIN)/python -m pytest -n auto -m projects tests/projects
+
+NOTEBOOK := build/notebook-tools
+$(NOTEBOOK)/.made:
+	$(BIN)/uv venv --quiet --python $(BIN)/python $(NOTEBOOK) && $(BIN)/uv pip install --quiet --python $(NOTEBOOK)/bin/python nbclient
+	touch $@
+
+test-notebook: $(COMPILED) $(NOTEBOOK)/.made
+	ENVMEDIC_TEST_NOTEBOOK=1 $(BIN)/python -m pytest -m notebook tests/notebook
 
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install

@@ -35,6 +35,13 @@ def damaged_byte_code(error: BaseException) -> str | None:
     return None
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext envmedic`` in a kernel whose environment has envmedic."""
+    from importlib import import_module  # by name, since no other part of envmedic depends on it
+
+    import_module(f"{__name__}.notebook.in_kernel.envmedic").load_ipython_extension(shell)
+
+
 def _differs(spec: ModuleSpec) -> bool:
     """Whether Python takes other code for a module than its source gives."""
     loader: Any = spec.loader

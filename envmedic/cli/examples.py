@@ -162,6 +162,13 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     ),
     "mcp": (("mcp", "what a client of the Model Context Protocol starts"),),
     "agents": (("agents >> AGENTS.md", "for the agents that read this file"),),
+    "notebook": (
+        ("notebook", "the lines for a cell"),
+        (
+            "notebook >> ~/.ipython/profile_default/startup/envmedic.ipy",
+            "for every kernel of yours, from its next start on",
+        ),
+    ),
     "completion": (
         (
             "completion bash | install -Dm644 /dev/stdin ~/.local/share/bash-completion/completions/envmedic",

@@ -69,7 +69,7 @@ _HOMES = {
 }
 """Module of `cli` that holds the function of each command, by its name. Only that of the given command is loaded."""
 
-_TEXT_ALONE = {"completion": "completion", "agents": "for_agents", "mcp": "for_agents"}
+_TEXT_ALONE = {"completion": "completion", "agents": "for_agents", "mcp": "for_agents", "notebook": "for_notebooks"}
 """Modules of the commands whose standard output is a text or a protocol, never a document."""
 
 

@@ -83,6 +83,7 @@ def build_parser() -> Parser:
     _command(commands, "lock", "write a lock file of exactly what is installed", _lock)
     _command(commands, "mcp", "serve coding agents by the Model Context Protocol on stdin and stdout", bare=True)
     _command(commands, "agents", "print the lines for AGENTS.md that tell coding agents of envmedic", bare=True)
+    _command(commands, "notebook", "print the lines by which notebooks load envmedic", _notebook, bare=True)
     _command(commands, "completion", "print a shell completion script", _completion, bare=True)
     return parser
 
@@ -230,6 +231,10 @@ def _diagnose(parser: Parser) -> None:
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
     _deep(parser)
+
+
+def _notebook(parser: Parser) -> None:
+    parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)  # what the extension calls
 
 
 def _run(parser: Parser) -> None:

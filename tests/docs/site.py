@@ -28,6 +28,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "containers.md",
             "ci.md",
             "agents.md",
+            "notebooks.md",
             "library.md",
         ),
     ),

@@ -41,13 +41,25 @@ def keep(prefix: Path, ran: Ran) -> Path:
 
     Raises PreflightError where root must not work on the environment, and OSError where nothing can be kept.
     """
+    path = _place(prefix)
+    write_whole(path, to_json(_case(EnvironmentTarget.of(prefix), ran)).encode())
+    return path
+
+
+def keep_program(prefix: Path, source: str) -> Path:
+    """Keep `source`, a program that the case of the environment is about, beside it, and return its file. Raises as `keep`."""
+    path = _place(prefix).with_suffix(".py")
+    write_whole(path, source.encode())
+    return path
+
+
+def _place(prefix: Path) -> Path:
+    """The file of the case, in a directory that is there. Raises as `keep`."""
     require_own(prefix)
-    target = EnvironmentTarget.of(prefix)
-    path = _path(target)
+    path = _path(EnvironmentTarget.of(prefix))
     if acting_for(path.parent, ()) is not None:
         raise PermissionError(13, "it belongs to another user", str(path.parent))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(path, to_json(_case(target, ran)).encode())
     return path
 
 
