@@ -144,6 +144,7 @@ flushes: $(INSTALLED)
 # The tables, and the wheel of them. DATA=--offline asks nothing; DATA='--listing NAME=URL' records the files of torch on another index
 data: $(INSTALLED)
 	$(BIN)/python -m tests.tables --wheel dist $(DATA)
+	$(BIN)/python -m tests.docs # which has the days of the tables
 
 replay-tables: $(INSTALLED)
 	$(BIN)/python -m tests.tables.replay

@@ -15,6 +15,7 @@ from envmedic import errors
 from envmedic.analysis.build_tools import Toolchain
 from envmedic.analysis.build_variables import BuildVariables
 from envmedic.analysis.flat import name_of
+from envmedic.compat import tables as compatibility_tables
 from envmedic.diagnosis import vocabulary as diagnosis_vocabulary
 from envmedic.diagnosis.areas import AREAS
 from envmedic.locks import formats
@@ -75,6 +76,25 @@ def lock_formats() -> str:
     """Every format of lock files, with what reads it."""
     rows = [(code(form.name), form.holds, form.read_by) for form in LOCK_FORMATS.values()]
     return table(["`--format`", "holds", "is read by"], rows)
+
+
+SHIPPED: Mapping[str, str] = MappingProxyType({
+    "torch_releases": "releases of torch, torchvision, torchaudio and triton: requirements, Pythons, variants, code for GPUs",
+    "couplings": "what releases of libraries that are bound to torch need of it, and NumPy",
+    "cuda_driver": "CUDA toolkits: the oldest drivers, compilers",
+    "gpu_arch": "GPUs: compute capabilities, and which code runs on which",
+    "extensions": "what builds of libraries take, and where their wheels are",
+    "conda_packages": "builds of torch on conda channels: packages, build strings, selectors",
+    "consumers": "what else computes by NVIDIA's libraries, and which of them it opens",
+})  # fmt: skip
+"""What each shipped compatibility table has."""
+
+
+def shipped_tables() -> str:
+    """The shipped compatibility tables with their days."""
+    days = compatibility_tables.shipped_days()
+    rows = [(code(name), SHIPPED[name], days[name]) for name in sorted(days, key=[*SHIPPED].index)]
+    return table(["table", "what it has", "of"], rows)
 
 
 def fact_places() -> str:
@@ -299,5 +319,6 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType({
     "error-codes": error_codes,
     "modules": modules,
     "commands": reference,
+    "compatibility-tables": shipped_tables,
 })  # fmt: skip
 """Every table by the name that its markers carry."""
