@@ -305,6 +305,11 @@ CACHE = "/home/user/.cache/torch_extensions/py311_cu124"
             "shell-variable",
             'export TRITON_CACHE_DIR="$(mktemp -d)"',
         ),
+        (
+            "ImportError: /scratch/ext/boxes/boxes.so: file too short",
+            "half-installed",
+            "rm -r /scratch/ext/boxes",
+        ),
     ],
 )
 def test_a_file_of_a_cache_gives_the_line_for_that_cache(text: str, fault: str, line: str | None) -> None:

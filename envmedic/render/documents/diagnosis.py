@@ -124,7 +124,8 @@ def _best(diagnosis: Diagnosis, finding: Finding, *, detail: bool) -> list[Line]
     if refused is not None and environment is not None:
         lines += [line(""), *disagreement_table(environment, refused), line(""), line(f"  {finding.summary}")]
     lines += _proof(finding, diagnosis.log, detail=detail)
-    lines += [line(f"  {text}") for text in finding.advice]
+    # what the verdict says is to be done stands above
+    lines += [line(f"  {text}") for text in finding.advice if text not in diagnosis.advice]
     if detail:
         lines += _detail(finding)
     return [*lines, *(_outlook(diagnosis.repair) if diagnosis.repair is not None else [])]
