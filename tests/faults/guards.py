@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate
@@ -159,14 +159,18 @@ class Guard:
 def cases(folder: Path) -> Iterator[Case]:
     """Every guard that is not equivalent to none."""
     found = guards()
-    copy = Copy(folder, passing_of(folder, found))
+
+    @cache
+    def copy() -> Copy:  # made for the first guard that is wanted: `--only` may want none
+        return Copy(folder, passing_of(folder, found))
+
     for guard in found:
         if guard.key not in EQUIVALENT:
             yield f"guard: {guard.name}", partial(_missing, copy, guard)
 
 
-def _missing(copy: Copy, guard: Guard) -> tuple[str, str]:
-    judged = copy.without(guard)
+def _missing(copy: Callable[[], Copy], guard: Guard) -> tuple[str, str]:
+    judged = copy().without(guard)
     assert judged.caught, "no short test misses it"
     return "red", judged.by
 
