@@ -430,9 +430,10 @@ class Copy:
         """The first test that fails, in this order; "" where none does."""
         if not tests:
             return ""
-        usual = sum(self._passing.seconds[test] for test in tests)
+        usual = [self._passing.seconds[test] for test in tests]
+        single = f"--timeout={max(_LEAST_S, _HANGS * max(usual)):.0f}"
         try:
-            status, said = _pytest(self.root, tests, "-x", limit_s=max(_LEAST_S, _HANGS * usual))
+            status, said = _pytest(self.root, tests, "-x", single, limit_s=max(_LEAST_S, _HANGS * sum(usual)))
         except subprocess.TimeoutExpired:
             return "hangs"
         if status == 0:
