@@ -271,6 +271,7 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         way=wish.way,
         importing=diagnosis.importing,
         reported=next((one for item in findings for one in item.with_consequences if one.signature is not None), None),
+        refuted=tuple(item for item in diagnosis.every if item.confirmed is False and item.playbook is not None),
     )
     return PlanChoices(settings, installer_of(settings), wanted)
 

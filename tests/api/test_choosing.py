@@ -302,6 +302,25 @@ def test_another_reading_of_a_message_is_no_further_fault_and_comes_where_the_fi
     assert after(one, other, verified=True) == "other"
 
 
+def test_what_facts_refuted_before_a_repair_and_confirm_after_it_is_a_further_fault() -> None:
+    here = facts(driver="570.124.06", gpus=("12.0",))
+    made, installer = choices(here, reading("one", 7))
+    found, book = reading("other", 7, confirmed=False)
+    book = msgspec.structs.replace(
+        book, playbook=msgspec.structs.replace(book.playbook, when=Condition(fact="torch.version", operator="exists"))
+    )
+    wanted = replace(made.wanted, playbooks=(*made.wanted.playbooks, book), refuted=(found,))
+    made = PlanChoices(Settings(stream=EventStream([])), installer, wanted)
+    first = made.next()
+    loop = Loop(Settings(stream=EventStream([])), made)
+    for seen, expected in ((environment([]), None), (here.environment, "other")):
+        assert first is not None
+        assert seen is not None
+        asked = ExtendRequest(plans=(first,), environment=lambda seen=seen: seen, round=1, verified=False)  # type: ignore[misc]
+        extension = loop(asked)
+        assert (extension.plan.playbook if extension is not None else None) == expected
+
+
 def of_class(fault: Fault, found: Finding, book: LoadedPlaybook) -> tuple[Finding, LoadedPlaybook]:
     inner = msgspec.structs.replace(book.playbook, fault=fault)
     return msgspec.structs.replace(found, fault=fault), msgspec.structs.replace(book, playbook=inner)

@@ -7,8 +7,11 @@ import pytest
 
 from envmedic.compat import consumers as registry
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.facts import Environment, Facts, Host
+from envmedic.playbook.matching.match import read_text
+from envmedic.playbook.schema import loader
 from tests.diagnosis.consumer_cases import consumer, environment, host, jax, opened, plugin
 from tests.diagnosis.helpers import distribution
 
@@ -49,6 +52,17 @@ def test_a_library_that_is_nowhere_is_lacking_with_who_opens_it() -> None:
     found = facts(environment(jax(), gone))
     assert found["lacking"] == ("libcudnn.so.9, which jax 0.6.2 opens",)
     assert found["lacking-for-gpu"] == ("libnvrtc.so.12, which jax 0.6.2 opens when a function needs it",)
+
+
+def test_what_is_nowhere_is_no_library_that_a_program_does_not_see() -> None:
+    parts = (distribution("ctranslate2", "4.8.5"), distribution("nvidia-cudnn-cu12", "9.8.0.87"))
+    playbooks = (loader.load_file(loader.shipped_directory() / "cuda-library-unseen.yaml", "shipped"),)
+    text = b"RuntimeError: Library libcublas.so.12 is not found or cannot be loaded"
+    for path, confirmed in ((None, False), ("site/nvidia/cublas/lib/libcublas.so.12", True)):
+        program = consumer("ctranslate2", "4.8.5", "ctranslate2 4.8.5", opened("libcublas.so.12", path))
+        seen = Facts(host=Host(), environment=environment(parts, program))
+        found = diagnose(read_text([text], playbooks), seen, playbooks, prefix=None, log="log")
+        assert [item.confirmed for item in found.findings if item.playbook] == [confirmed]
 
 
 def test_another_major_release_of_a_library_is_named() -> None:

@@ -48,6 +48,8 @@ class RepairGoal:
     """Module whose import the text shows failing; None where it shows none."""
     reported: Finding | None = None
     """The best finding of the user's text; None without a text."""
+    refuted: tuple[Finding, ...] = ()
+    """Findings of the text that facts refute as long as others are not repaired."""
 
     def playbook(self, finding: Finding) -> LoadedPlaybook:
         """Return the playbook that repairs `finding`."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import msgspec
 
 from envmedic.api.context.settings import Settings
 from envmedic.api.diagnosis import diagnose_lines
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, repairable
+from envmedic.diagnosis.candidates import FACTS_ALONE
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.errors import InstallerError, NetworkError, NothingToRepair
 from envmedic.model.checks import Confirmation, Outcome
@@ -93,10 +96,11 @@ class Loop:
         self._levels.append(choices)
         return PlanExtension(plan=plan, because=_summary(plan.finding), keep=len(request.plans))
 
-    def _reported(self, facts: Facts, plans: Iterable[Plan]) -> tuple[Finding, ...]:
-        """Return the findings of the user's text without a plan so far, unless facts of the clone refute them.
+    def _reported(self, facts: Facts, plans: Iterable[Plan]) -> Iterator[Finding]:
+        """Yield the findings of the user's text without a plan so far, unless facts of the clone refute them.
 
-        Another reading of a message that one of `plans` is about is no further fault: it comes where that plan fails.
+        Another reading of a message that one of `plans` is about is no further fault: it comes where that plan fails;
+        except one that facts refuted before and confirm now: a library that was nowhere may not be seen where it came.
         """
         derived = derive(facts)
         first = self._levels[0].wanted
@@ -107,7 +111,11 @@ class Loop:
             if item.confirmed is None and item.playbook not in self._handled and _lines(item).isdisjoint(read)
         )
         asked = ((item, Confirmation.of(first.playbook(item).playbook, item.groups)) for item in left)
-        return tuple(item for item, when in asked if when is None or not refutes(when, derived))
+        yield from (item for item, when in asked if when is None or not refutes(when, derived))
+        for item in first.refuted:
+            asks = Confirmation.of(first.playbook(item).playbook, item.groups)
+            if item.playbook not in self._handled and asks is not None and confirms(asks, derived).truth is True:
+                yield msgspec.structs.replace(item, confirmed=True, confidence=FACTS_ALONE)
 
     def _instead(self, request: ExtendRequest, lasting: str = "") -> PlanExtension | None:
         """Return another way for the last plan, else for the one before it."""

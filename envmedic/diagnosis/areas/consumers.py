@@ -17,6 +17,9 @@ def derive(facts: Facts) -> Derived:
         "consumers.names": tuple(item.name for _, item in kinds(environment)),
         "consumers.lacking": tuple(item.text for item in found.lacking),
         "consumers.lacking-for-gpu": tuple(item.text for item in found.lacking_for_gpu),
+        "consumers.nowhere": tuple(
+            dict.fromkeys(item.library.soname for item in (*found.lacking, *found.lacking_for_gpu))
+        ),
         "consumers.wrong": tuple(item.unmet().sentence() for item in found.wrong),
         "consumers.parts": tuple(item.unmet().sentence() for item in found.parts),
         "consumers.twice": tuple(" and ".join(group) for group in found.twice),

@@ -21,6 +21,11 @@ KINDS: tuple[FactKind, ...] = (
         doc="libraries of NVIDIA that are nowhere and that are missed on a GPU alone, or by some functions alone",
     ),
     FactKind(
+        name="consumers.nowhere",
+        type="strings",
+        doc="the same and those that builds for the GPU open, by name",
+    ),
+    FactKind(
         name="consumers.wrong",
         type="strings",
         doc="distributions of NVIDIA in a version that a consumer's own extra does not accept",
