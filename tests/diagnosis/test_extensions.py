@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from envmedic.analysis.compiled_modules import label_torch, owner_of
 from envmedic.diagnosis.areas import extensions, gpu_code, runtimes
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import (
+    Building,
     CxxRuntime,
     Distribution,
     Environment,
@@ -17,6 +19,7 @@ from envmedic.model.facts import (
     Interpreter,
     Library,
     Origin,
+    RecordedSource,
     TorchBuild,
     UnmetVersion,
     UnresolvedSymbol,
@@ -237,3 +240,29 @@ def test_advice_names_a_copy_that_has_the_version() -> None:
     assert "No copy of libstdc++ here has GLIBCXX_3.4.99" in str(cxx(unmet("GLIBCXX_3.4.99"))["libstdcxx.advice"])
     assert "newer operating system" in str(cxx(unmet("GLIBC_2.40"))["libstdcxx.advice"])
     assert "libstdcxx.advice" not in cxx()
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda_source", "needed", "torch", "expected"),
+    [
+        ("ops", True, ("libc10.so",), TORCH, ("ops",)),
+        ("ops", True, ("libc10.so", "libtorch_cuda.so"), TORCH, ()),
+        ("ops", False, ("libc10.so",), TORCH, None),
+        ("ops", True, ("libc10.so",), TorchBuild(version="2.5.1+cpu", cuda=None), None),
+    ],
+    ids=["built without it", "built with it", "nobody knows", "beside a torch for the CPU"],
+)
+def test_a_module_without_its_gpu_half_is_told_by_its_source(
+    name: str,
+    cuda_source: bool,  # noqa: FBT001  # a row of a table
+    needed: tuple[str, ...],
+    torch: TorchBuild,
+    expected: tuple[str, ...] | None,
+) -> None:
+    library = msgspec.structs.replace(module(needed=needed), uses_cuda="libtorch_cuda.so" in needed)
+    source = RecordedSource(distribution=name, path="/src", exists=True, cuda=cuda_source)
+    found = environment(library, installed=(ops(origin="directory"),), torch=torch)
+    found = msgspec.structs.replace(found, building=Building(sources=(source,)))
+    facts = extensions.derive(Facts(host=Host(), environment=found))
+    assert facts.get("extensions.without-gpu-half") == expected
+    assert facts["extensions.half-rebuildable"] == (expected or ())

@@ -14,6 +14,7 @@ from envmedic.analysis.compiled_modules import (
     pinned_torch,
     symbols,
 )
+from envmedic.compat import tables
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Distribution, Environment, Facts, Library, TorchBuild
 
@@ -58,9 +59,29 @@ def derive(facts: Facts) -> Derived:
         "extensions.own-rebuildable": with_source(distributions(environment, own)),
         "extensions.unreadable": tuple(f"{item.path}: {item.error}" for item in modules if item.error is not None),
     }
+    halves = _without_gpu_half(environment)
+    if halves is not None:
+        derived["extensions.without-gpu-half"] = halves
+    derived["extensions.half-rebuildable"] = halves or ()
     if environment.torch is not None and environment.torch.cxx11_abi is not None:
         derived["torch.cxx11-abi"] = environment.torch.cxx11_abi
     return derived
+
+
+def _without_gpu_half(environment: Environment) -> tuple[str, ...] | None:
+    """Distributions whose source has GPU code and whose modules use none, beside a CUDA build of torch.
+
+    None where modules use none of which no source tells whether they should.
+    """
+    if environment.torch is None or environment.torch.cuda is None:
+        return None
+    bound = [item for item in environment.extensions if any(map(compiled_modules.TORCH_LIBRARY.match, item.needed))]
+    using = {item.distribution for item in bound if item.uses_cuda or item.gpu_code}
+    plain = [item for item in distributions(environment, bound) if item.name not in using]
+    sources = environment.building.sources if environment.building is not None else ()
+    known = {item.distribution for item in sources if item.cuda}
+    known |= {name for name, row in tables.extensions().items() if row.gpu_build is not None}
+    return with_source(item for item in plain if item.name in known) or (None if plain else ())
 
 
 def _certain(library: Library) -> bool:

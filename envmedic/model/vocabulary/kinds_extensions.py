@@ -68,6 +68,17 @@ KINDS: tuple[FactKind, ...] = (
         type="strings",
         doc="distributions that lack symbols of their own and can be built again from a source",
     ),
+    FactKind(
+        name="extensions.without-gpu-half",
+        type="strings",
+        doc="distributions built here from a source with GPU code whose modules use none, beside a CUDA build of torch",
+    ),
+    FactKind(
+        name="extensions.half-rebuildable",
+        type="strings",
+        doc="the same, empty also where it is not known",
+        detail="extensions.without-gpu-half",
+    ),
     FactKind(name="extensions.unreadable", type="strings", doc="compiled modules that are damaged, and in which way"),
     FactKind(name="torch.cxx11-abi", type="bool", doc="whether torch was compiled with the newer form of C++ strings"),
 )
