@@ -98,7 +98,7 @@ _ON_JAX: tuple[Fault, ...] = (
     *_OF_JAX,
     Fault("cuDNN older than the plugin wants", "nvidia-wheel-conflict", _install("nvidia-cudnn-cu12==9.1.0.70"), JAX_LIBRARIES),
     Fault("JAX swapped for a build for the CPU", "cpu-only-torch", _uninstall("jax-cuda12-plugin", "jax-cuda12-pjrt"), JAX_PLUGIN, log=NO_JAXLIB),
-    Fault("the plugin for CUDA 13 beside it", "duplicate-install", _install("jax-cuda13-plugin==0.7.1", "jax-cuda13-pjrt==0.7.1"), "import importlib.util as u; assert not u.find_spec('jax_cuda13_plugin')", silent=True),
+    Fault("the plugin for CUDA 13 beside it", "duplicate-install", _install("jax-cuda13-plugin==0.7.2", "jax-cuda13-pjrt==0.7.2"), "import importlib.util as u; assert not u.find_spec('jax_cuda13_plugin')", silent=True),
     Fault("healthy", None, _nothing, silent=True, ending="untouched"),
 )  # fmt: skip
 _ON_CUPY: tuple[Fault, ...] = (
