@@ -1,7 +1,8 @@
-"""Build hook: the wheel holds the shipped playbooks compiled, see `envmedic.playbook.compiled`."""
+"""Build hook: the wheel holds the shipped playbooks compiled, see `envmedic.playbook.compiled`, and the tables packed."""
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import sys
 import tempfile
@@ -10,21 +11,28 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+TABLES = "envmedic/compat/data"
 
-class CompiledPlaybooks(BuildHookInterface):  # type: ignore[type-arg]
-    """Compiles them into a directory of its own, which exists until the wheel is written."""
+
+class MadeFiles(BuildHookInterface):  # type: ignore[type-arg]
+    """Makes them in a directory of its own, which exists until the wheel is written."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the playbooks of the tree that is built; an editable installation compiles none, they change."""
+        """Compile the playbooks and pack the tables of the tree that is built; an editable installation reads both there."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
         # only the tree that is built has it
         compile_shipped = importlib.import_module("envmedic.playbook.compiled").compile_shipped
 
-        self._folder = tempfile.TemporaryDirectory(prefix="envmedic-compiled-")
-        compile_shipped(Path(self._folder.name))
-        build_data["force_include"][self._folder.name] = "envmedic/compiled"
+        self._folder = tempfile.TemporaryDirectory(prefix="envmedic-made-")
+        made = Path(self._folder.name)
+        compile_shipped(made / "compiled")
+        build_data["force_include"][str(made / "compiled")] = "envmedic/compiled"
+        for table in Path(self.root, TABLES).glob("*.json"):
+            packed = made / f"{table.name}.gz"
+            packed.write_bytes(gzip.compress(table.read_bytes(), mtime=0))
+            build_data["force_include"][str(packed)] = f"{TABLES}/{packed.name}"
 
     def finalize(self, version: str, _build_data: dict[str, Any], _artifact: str) -> None:
         """Remove the directory."""

@@ -6,6 +6,7 @@ of `RENEWABLE` alone: what builds are told, and where packages are found, is nev
 
 from __future__ import annotations
 
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -34,6 +35,8 @@ from envmedic.model.base import Model
 
 T = TypeVar("T")
 _DATA = Path(__file__).with_name("data")
+_GZIP = 16 + zlib.MAX_WBITS
+"""For zlib; the module gzip would load a dozen others."""
 RENEWABLE: dict[str, type[Any]] = {
     "torch_releases": TorchTables,
     "cuda_driver": CudaTables,
@@ -54,15 +57,19 @@ class _Dated(Model, frozen=True, kw_only=True):
 
 
 def read_data_file(name: str) -> bytes:
-    """Return the bytes of a data file of this package."""
-    return (_DATA / name).read_bytes()
+    """Return the bytes of a data file of this package; a wheel has them packed."""
+    packed = _DATA / f"{name}.gz"
+    return zlib.decompress(packed.read_bytes(), _GZIP) if packed.exists() else (_DATA / name).read_bytes()
 
 
 @lru_cache(maxsize=1)
 def shipped_days() -> dict[str, str]:
     """Return the day (ISO 8601) of each shipped table, by the name of its file without the ending."""
-    files = sorted(_DATA.glob("*.json"))
-    return {path.stem: msgspec.json.decode(path.read_bytes(), type=_Dated).meta.generated for path in files}
+    names = sorted({path.name.removesuffix(".gz") for path in _DATA.glob("*.json*")})
+    return {
+        name.removesuffix(".json"): msgspec.json.decode(read_data_file(name), type=_Dated).meta.generated
+        for name in names
+    }
 
 
 def shipped_version() -> str:

@@ -32,7 +32,7 @@ def compile_shipped(root: Path) -> None:
         cache.write_playbook(key, playbook, root)
     # in the order in which a diagnosis without playbooks of the user's asks for them
     signatures = [signature.pattern for playbook in playbooks for signature in playbook.signatures]
-    for patterns in (signatures, [form.words for form in forms.FORMS]):
+    for patterns in (signatures, forms.patterns()):
         literals = derived.cache_key(patterns)
         if literals is not None:
             wanted.add(cache.derived_file(root, literals))

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|\.demo|\.mypy_cache|\.ruff_cache|dist|build)(/|$)|\.py[co]$")
 """What belongs to one checkout."""
 _SCHEMA = re.compile(r"envmedic/schemas/(?!playbook-1\.json).*")
+TABLES = "envmedic/compat/data/"
+"""What a wheel has packed."""
 OF_THE_SOURCE = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml", "hatch_build.py",
     "man/envmedic.1", "docs/tutorial.md", "envmedic/__main__.py", "tests/conftest.py",
@@ -61,7 +63,9 @@ def _of_wheel() -> Iterator[str]:
     yield "envmedic/py.typed"
     yield from (f"envmedic/shipped_playbooks/{path.name}" for path in (ROOT / "playbooks").glob("*.yaml"))
     # schemas of documents are in the source archive alone
-    yield from (name for name in _files("envmedic") if not _SCHEMA.fullmatch(name))
+    for name in _files("envmedic"):
+        if not _SCHEMA.fullmatch(name):
+            yield f"{name}.gz" if name.startswith(TABLES) else name
 
 
 def _of_source() -> Iterator[str]:

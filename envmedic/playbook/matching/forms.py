@@ -373,7 +373,12 @@ def cause_of(text: str, among: Collection[int] = range(len(FORMS))) -> str | Non
     return None
 
 
+def patterns() -> tuple[str, ...]:
+    """Return the patterns of all forms and topics, as a text is searched for them and as the wheel holds their literals."""
+    return tuple(form.words for form in (*FORMS, *TOPICS))
+
+
 @cache
 def _literals() -> Prefilter:
     """The literals that lines of each form contain."""
-    return prefilter(tuple(form.words for form in (*FORMS, *TOPICS)))
+    return prefilter(patterns())
