@@ -50,6 +50,14 @@ def test_whatever_the_umask_nobody_else_reads_a_case(tmp_path: Path) -> None:
     assert cases.load(prefix).text == "error\n"
 
 
+@pytest.mark.usefixtures("state")
+def test_a_program_is_kept_beside_its_case_for_its_owner_alone(tmp_path: Path) -> None:
+    prefix = make_environment(tmp_path / "env")
+    program = cases.keep_program(prefix, "x = 1\n")
+    assert (program.read_text(encoding="utf-8"), stat.S_IMODE(program.stat().st_mode)) == ("x = 1\n", 0o600)
+    assert program.with_suffix("") == cases.keep(prefix, RAN).with_suffix("")
+
+
 @pytest.mark.usefixtures("roots_state")
 def test_root_keeps_no_case_of_an_environment_of_another_user(tmp_path: Path) -> None:
     prefix = make_environment(tmp_path / "env")
