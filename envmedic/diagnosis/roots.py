@@ -13,6 +13,7 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 HARDLY_SURE = 0.6
 """Confidence below which a signature is generic, such as "some library lacks a symbol"."""
 _WITHOUT_GPU: Final = "cpu-only-torch"
+_OF_NAMED_PACKAGES: Final = "companion-version"
 _WORD = re.compile(r"[\w.+-]+")
 _Rank = tuple[bool, bool, bool, bool, bool, bool, bool, bool, bool, bool, float, tuple[int, int], float]
 
@@ -75,7 +76,9 @@ def _may_cause(shown: Cause, text: Cause, names: Collection[str]) -> bool:
     """Whether a fault that facts alone show can be behind `text`: by their classes, or since both name one thing."""
     if shown.fault is None or text.fault is None:
         return False
-    if text.fault == shown.fault or text.fault in FAULT_CLASSES[shown.fault].symptoms:
+    by_class = text.fault == shown.fault or text.fault in FAULT_CLASSES[shown.fault].symptoms
+    # what packages want of each other and of the program names one of them
+    if by_class and text.fault != _OF_NAMED_PACKAGES:
         return True
     told = {word for match in text.matches for word in _subjects(match.line, names)}
     return any(told & _subjects(leaf.text, names) for leaf in shown.evaluation.leaves)

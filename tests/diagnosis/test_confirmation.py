@@ -379,6 +379,8 @@ def test_a_module_whose_file_is_gone_is_missing_because_of_that() -> None:
     ("text", "damaged", "first_fault"),
     [
         ("AssertionError: Torch not compiled with CUDA enabled", "yaml", "cpu-only-torch"),
+        # the class would do, and the text names another package
+        ("ModuleNotFoundError: No module named 'pip'", "yaml", "companion-version"),
         # both are about torch
         ("AssertionError: Torch not compiled with CUDA enabled", "torch", "half-installed"),
         # files that are gone bring crashes about, whichever they are

@@ -230,7 +230,9 @@ def moved(before: State, after: State, plans: Named) -> list[str]:
         parent = str(PurePosixPath(path).parent).removesuffix("/__pycache__")
         owners = before.owners.get(path, frozenset()) | after.owners.get(path, frozenset())
         # The list of files of a distribution whose script is named has the size and hash of that script
-        if path.endswith(".dist-info/RECORD") and owners & scripted:
+        # (a copy of the metadata lists that of the original as its own)
+        own = canonicalize_name(PurePosixPath(path).parent.name.partition("-")[0])
+        if path.endswith(".dist-info/RECORD") and (owners | {own}) & scripted:
             continue
         # What no distribution lists, such as byte code, belongs to those that list its neighbours, or what is in it
         if not (owners or beside.get(parent, set()) | below.get(path, set())) & plans.distributions:

@@ -180,7 +180,9 @@ def _is_about(plan: Plan, finding: Finding) -> bool:
         return plan.fault is not None
     # what leaves every package as it is ends a fault inside one only where a check shows that
     of_packages = not all(isinstance(step, FileRepair) for step in plan.steps)
-    return of_packages and finding.fault in FAULT_CLASSES[plan.fault].symptoms
+    # what packages want of each other and of a program names one of them, which a class does not
+    named = finding.fault == "companion-version"
+    return of_packages and not named and finding.fault in FAULT_CLASSES[plan.fault].symptoms
 
 
 def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:

@@ -20,6 +20,7 @@ from envmedic.api.context.settings import Settings
 from envmedic.api.context.wiring import conda_of
 from envmedic.api.planning.no_plan import no_move, no_way, none_works, pinned
 from envmedic.api.planning.pin_limits import PinLimits
+from envmedic.compat.import_names import module_of
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.errors import InputError, NetworkError, NoSolution
 from envmedic.model.checks import Check
@@ -345,7 +346,7 @@ def _with_reproductions(plan: Plan, case: PlanningCase, environment: Environment
     checks = []
     if case.command:
         checks.append(Check(name="command", role="reproduction", arguments=case.command, program=case.program))
-    importing = _importing(case, environment)
+    importing = _importing(case, environment) or _missed(case, plan)
     if importing is not None:
         checks.append(Check(name="import", role="reproduction", arguments=(importing,)))
         plan = _asking_another(plan, environment)
@@ -368,6 +369,14 @@ def _asking_another(plan: Plan, environment: Environment) -> Plan:
         return msgspec.structs.replace(check, confirmation=msgspec.structs.replace(check.confirmation, groups={}))
 
     return msgspec.structs.replace(plan, checks=tuple(map(asked, plan.checks)))
+
+
+def _missed(case: PlanningCase, plan: Plan) -> str | None:
+    """Return the module that the text misses, where the plan installs what brings it."""
+    groups = case.finding.groups if case.finding is not None else {}
+    module = groups.get("module") if "name" not in groups else None
+    brought = {module_of(change.name) for change in plan.changes if change.before is None}
+    return module if module in brought else None
 
 
 def _importing(case: PlanningCase, environment: Environment) -> str | None:
