@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -104,14 +105,16 @@ def _jump(room: Room, shim: Shim, stage: str, seconds: int) -> tuple[str, str]:
 
 
 def _repaired(room: Room, shim: Shim, stage: str, seconds: int) -> Done:
-    with room.user.running(*room.repairing("--events")) as process:
+    with room.user.running(*room.repairing("--events")) as process, ThreadPoolExecutor(1) as pool:
+        assert process.stdout is not None
+        said = pool.submit(process.stdout.read)  # a record is longer than what a pipe holds
         told = []
         for line in lines_of(process.stderr):
             told.append(line)
             if json.loads(line)["data"] == {"type": "stage-started", "stage": stage}:
                 shim.advance(seconds)
-        out, rest = process.communicate(timeout=LIMIT_S)
-    return Done(process.returncode, out.decode(), "".join(told) + rest.decode())
+        code = process.wait(timeout=LIMIT_S)
+    return Done(code, said.result().decode(), "".join(told))
 
 
 def _travel(room: Room, operation: str, side: str) -> None:
