@@ -68,7 +68,7 @@ def diagnose(
     found = candidates(playbooks, text.matches, derived, here=here, statements=statements)
     causes = by_first_error(ranked(without_guesses(found), _names(facts)))
     best = chosen(causes, text.failures)
-    latent = _latent(facts, causes)
+    latent = _latent(facts, causes, text.failures)
     quiet = log is not None and all(cause.fault is None for cause in causes) and _quiet(text.failures, causes)
     if quiet and best is not None and facts is not None:
         # what is known to do no harm is named, and the environment is judged as without a text
@@ -90,7 +90,9 @@ def diagnose(
         prefix=prefix,
         facts=facts,
         verdict=verdict,
-        findings=() if verdict == NO_FAULT else _below_roots((*_findings(causes, known=bool(derived)), *latent), facts),
+        findings=()
+        if verdict == NO_FAULT
+        else _below_roots(_in_order(_findings(causes, known=bool(derived)), latent), facts),
         reason=reason,
         origin=_origin(text.origin, facts),
         also=tuple(_asides(causes, best)),
@@ -129,14 +131,24 @@ def _quiet(failures: Failures, causes: Sequence[Cause]) -> bool:
     return failures.whole and failures.failing | failures.warned <= known
 
 
-def _latent(facts: Facts | None, causes: Sequence[Cause]) -> tuple[Finding, ...]:
+def _latent(facts: Facts | None, causes: Sequence[Cause], failures: Failures) -> tuple[Finding, ...]:
     """The findings of `latent`, except those whose playbook is among the causes."""
     if facts is None or facts.environment is None:
         return ()
     from envmedic.diagnosis import latent  # late, as in `_derived`
 
     known = {cause.playbook.id for cause in causes if cause.confirmed}
-    return tuple(item for item in latent.find(facts) if item.playbook not in known)
+    return tuple(item for item in latent.find(facts, failures.sources) if item.playbook not in known)
+
+
+def _in_order(told: tuple[Finding, ...], latent: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """What the text tells before what facts show of something else, and after a changed file that its error names."""
+    if not latent or (told and told[0].confirmed):
+        return (*told, *latent)
+    from envmedic.diagnosis.latent import is_named  # late, as in `_derived`
+
+    named = tuple(item for item in latent if is_named(item))
+    return (*named, *told, *(item for item in latent if item not in named))
 
 
 def _below_roots(found: tuple[Finding, ...], facts: Facts | None) -> tuple[Finding, ...]:

@@ -5,6 +5,7 @@ A latent finding is reported and makes the verdict `env`; a repair takes it up o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -22,8 +23,12 @@ REQUIREMENT: Final = 0.6
 """Confidence that an unmet requirement is a fault: many are stated more strictly than need be."""
 EDITED: Final = 0.5
 """The same of a file that somebody has changed, mostly on purpose."""
+NAMED: Final = 0.86
+"""The same of one that the error was raised in, or names."""
 CERTIFICATES: Final = 0.2
 """The same of a bundle of certificates, which is made to be added to: too little for a verdict."""
+_NAMED: Final = "the module that the error was raised in or names is not as it was installed"
+_SITE: Final = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 _AGAIN: Final = (
     "Install the distribution again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`"
 )
@@ -80,12 +85,16 @@ _KINDS: dict[DefectKind, _Kind] = {
 _OF_BASE_PYTHON: Final = frozenset[DefectKind]({"interpreter-version", "pyvenv"})
 
 
-def find(facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings that facts alone give, surest first; none without an environment."""
+def find(facts: Facts, named: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Return the findings that facts alone give, surest first; none without an environment.
+
+    `named` are the modules that the last error of a text was raised in or names: where one is not as it was installed,
+    that finding is `NAMED` sure.
+    """
     environment = facts.environment
     if environment is None:
         return ()
-    found = [*_defects(_without_plan(environment)), *_requirements(facts, environment), *_edited(environment)]
+    found = [*_defects(_without_plan(environment)), *_requirements(facts, environment), *_edited(environment, named)]
     found += [*_lacking_records(environment), *_unreadable(environment)]
     return tuple(sorted(found, key=lambda item: -item.confidence))
 
@@ -189,16 +198,27 @@ def _served_by_host(item: Demand, environment: Environment) -> bool:
     return item.name.startswith("nvidia-") and bool(libraries) and all(library.path for library in libraries)
 
 
-def _edited(environment: Environment) -> Iterator[Finding]:
+def _edited(environment: Environment, named: Collection[str]) -> Iterator[Finding]:
     """Files of the environment that are whole and not as installed, which no repair overwrites."""
+    asked = {_inside(path) for path in named}
     changed = [
-        Evidence(kind="fact", where=path, what=f"{path} ({item.distribution} {item.version})")
+        (f"{item.distribution}=={item.version}", path, f"{path} ({item.distribution} {item.version})")
         for item in environment.files or ()
         if item.distribution not in environment.duplicates
         for path in item.changed
     ]
-    bundles = [item for item in changed if item.where.endswith(".pem")]
-    others = [item for item in changed if item not in bundles]
+    told = [item for item in changed if _inside(item[1]) in asked]
+    bundles = _facts(item for item in changed if item[1].endswith(".pem"))
+    others = _facts(item for item in changed if item not in told and not item[1].endswith(".pem"))
+    if told:
+        pins = tuple(dict.fromkeys(pin for pin, _, _ in told))
+        of_conda = {item.name for item in environment.distributions if item.owner == "conda"}
+        advice = (
+            f"Unless the change was meant: install {', '.join(pins)} again with conda"
+            if any(pin.partition("==")[0] in of_conda for pin in pins)
+            else f"Unless the change was meant: `uv pip install --reinstall --no-deps {' '.join(pins)}`"
+        )
+        yield _finding("half-installed", NAMED, _NAMED, _facts(told), advice=advice)
     if others:
         advice = "envmedic leaves them as they are; install the distribution again only if the change was not meant"
         summary = "installed files differ from the lists of their distributions"
@@ -207,6 +227,19 @@ def _edited(environment: Environment) -> Iterator[Finding]:
         advice = "Companies add their own certificates there; install the distribution again only if this was not meant"
         summary = "bundles of certificates differ from the installed ones"
         yield _finding("half-installed", CERTIFICATES, summary, bundles, advice=advice)
+
+
+def _facts(items: Iterable[tuple[str, str, str]]) -> list[Evidence]:
+    return [Evidence(kind="fact", where=path, what=text) for _, path, text in items]
+
+
+def _inside(path: str) -> str:
+    return _SITE.sub("", path).replace("\\", "/")
+
+
+def is_named(finding: Finding) -> bool:
+    """Whether a finding is that the module of an error is not as it was installed."""
+    return finding.latent and finding.summary.startswith(_NAMED)
 
 
 def _lacking_records(environment: Environment) -> Iterator[Finding]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from envmedic.diagnosis.areas.file_damage import derive
 from envmedic.diagnosis.derived import Derived
+from envmedic.diagnosis.findings import diagnose
 from envmedic.model.facts import (
     Distribution,
     DistributionFiles,
@@ -15,6 +17,8 @@ from envmedic.model.facts import (
     Interpreter,
     Origin,
 )
+from envmedic.playbook.matching.match import read_text
+from envmedic.playbook.schema.loader import load_all
 from tests.diagnosis.helpers import SITE, distribution
 
 
@@ -80,3 +84,29 @@ def test_a_list_of_files_that_installers_always_write_is_missed() -> None:
     without = msgspec.structs.replace(OLD, has_record=False)
     assert derived(without)["files.unrecorded"] == ("numpy==1.26.4",)
     assert derived(msgspec.structs.replace(without, owner="other"))["files.unrecorded"] == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "owner", "first"),
+    [
+        ("core", "pip", "`uv pip install --reinstall --no-deps idna==3.20`"),
+        ("core", "conda", "install idna==3.20 again with conda"),
+        ("other", "pip", None),
+    ],
+)
+def test_a_changed_module_that_the_error_names_goes_first(file: str, owner: str, first: str | None) -> None:
+    """Of the right size, with other bytes: what a text says of a name is no fault of releases then."""
+    item = msgspec.structs.replace(distribution("idna", "3.20"), owner=owner)
+    changed = msgspec.structs.replace(report(item, 9), changed=(f"{SITE}/idna/{file}.py",), changed_count=1)
+    text = f"""Traceback (most recent call last):
+  File "/env/{SITE}/idna/__init__.py", line 1, in <module>
+    from .core import encode
+ImportError: cannot import name 'encode' from 'idna.core' (/env/{SITE}/idna/core.py)"""
+    facts = Facts(host=Host(), environment=environment(item, files=(changed,)))
+    found = diagnose(
+        read_text(text.encode().splitlines(), load_all()), facts, load_all(), prefix="/env", log="log", here=True
+    )
+    best = found.findings[0]
+    assert found.verdict == "env"
+    assert (best.latent, best.fault == "half-installed") == (first is not None,) * 2
+    assert first is None or best.advice == (f"Unless the change was meant: {first}",)

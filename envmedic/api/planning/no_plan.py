@@ -49,7 +49,8 @@ def no_way(facts: Facts, considered: planner.Proposals) -> NoSolution:
         return NoSolution(
             "There is nothing that this repair would change here",
             cause="; ".join(dict.fromkeys(filter(None, sound))) or None,
-            hint="Run the program again: envmedic run -- CMD; if it still fails, name the environment that it runs in with -p",
+            hint=_changed(facts)
+            or "Run the program again: envmedic run -- CMD; if it still fails, name the environment that it runs in with -p",
             details=reasons,
         )
     if environment is not None and environment.torch is None and environment.distribution("torch") is None:
@@ -64,6 +65,16 @@ def no_way(facts: Facts, considered: planner.Proposals) -> NoSolution:
         hint=hint,
         details=reasons,
     )
+
+
+def _changed(facts: Facts) -> str | None:
+    """What to do about the first file that is whole and not as it was installed, which no repair overwrites."""
+    reports = facts.environment.files or () if facts.environment is not None else ()
+    for item in reports:
+        for path in item.changed:
+            if not path.endswith(".pem"):
+                return f"{path} is not as it was installed: unless that was meant, install {item.distribution}=={item.version} again"
+    return None
 
 
 def no_move(considered: planner.Proposals) -> EnvmedicError:

@@ -267,7 +267,7 @@ FORMS: Final = (
         rf"\b(?:incompatib\w+|not compatible|mismatch\w*)[\w '\".-]{{0,40}}(?:version|release|with {_PACKAGE})|"
         r"minimum (?:required )?version|"
         rf"(?:was|were|been|is) (?:built|compiled|made|written) (?:for|with|against) (?:a |an )?(?:different |another |older |newer |other )?[\w .'\"+-]{{0,40}}(?:version|torch|cuda|python|{_VERSION})|"
-        r"unexpected keyword argument|PackageNotFoundError|newer version of|older version of|"
+        r"PackageNotFoundError|newer version of|older version of|"
         r"is not installed[.,!]? (?:please|run|try|install)|"
         r"AttributeError: '?(?-i:[A-MO-Z][a-z]+[A-Z])\w*'? object has no attribute",
     ),
