@@ -270,6 +270,7 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         extendable=not wish.playbook,
         way=wish.way,
         importing=diagnosis.importing,
+        keep_partial=wish.keep_partial,
         reported=next((one for item in findings for one in item.with_consequences if one.signature is not None), None),
         refuted=tuple(item for item in diagnosis.every if item.confirmed is False and item.playbook is not None),
     )

@@ -85,3 +85,5 @@ class RepairRequest(msgspec.Struct, frozen=True):
     """The policy of a move of the torch family; None repairs a fault."""
     way: str | None = None
     """Title of the way to take first, from the alternatives of a plan; None takes the best."""
+    keep_partial: bool = False
+    """Whether the repair of something else that facts show is wanted too, where the reported fault stays."""

@@ -48,6 +48,8 @@ class RepairGoal:
     """Module whose import the text shows failing; None where it shows none."""
     reported: Finding | None = None
     """The best finding of the user's text; None without a text."""
+    keep_partial: bool = False
+    """Whether another fault that facts show is repaired although that may not end what was reported."""
     refuted: tuple[Finding, ...] = ()
     """Findings of the text that facts refute as long as others are not repaired."""
 
@@ -157,12 +159,12 @@ class PlanChoices:
         """Return why a fault that facts alone show is not repaired in the place of the reported one: none would end it."""
         wanted = self.wanted
         shows = bool(wanted.command) or wanted.program is not None or wanted.importing is not None
-        if not plan.unanswered or finding.signature is not None or shows:
+        if not plan.unanswered or finding.signature is not None or shows or wanted.keep_partial:
             return None
         return NothingToRepair(
             f"{finding.summary} is not what was reported",
-            cause="the facts show it besides, and nothing could tell whether its repair ends what the text says",
-            hint=f"Repair it by itself with --playbook {finding.playbook}",
+            cause="the facts show it besides, and nothing could tell whether its repair ends what the text says: repair it by itself "
+            f"with --playbook {finding.playbook}, or with --keep-partial",
         )
 
     def _end_of(self, finding: Finding) -> Check | None:

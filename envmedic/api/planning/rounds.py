@@ -87,6 +87,7 @@ class Loop:
             findings=findings,
             extendable=True,
             reported=self._levels[0].wanted.reported,
+            keep_partial=self._levels[0].wanted.keep_partial,
         )
         choices = PlanChoices(self._settings, self._levels[-1].installer, wanted, earlier=request.plans)
         plan = self._untried(choices, request.plans)
@@ -132,6 +133,7 @@ class Loop:
             # the fault is the last plan's own: another way for an earlier plan would not remove it
             if lasting:
                 return None
+        self._tell(self._levels[0])
         return None
 
     def _untried(self, choices: PlanChoices, plans: tuple[Plan, ...], *, another_fault: bool = False) -> Plan | None:

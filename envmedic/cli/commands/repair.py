@@ -66,6 +66,7 @@ def wish_of(args: argparse.Namespace) -> RepairRequest:
         pass_after_s=args.pass_after,
         policy=args.policy,
         way=args.way,
+        keep_partial=getattr(args, "keep_partial", False),
     )
 
 
