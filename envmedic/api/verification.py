@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.analysis.consumers import kinds
+from envmedic.analysis.consumer_faults import kinds
 from envmedic.api.context.gpu_condition import condition
 from envmedic.api.context.observation import observe, stage
 from envmedic.api.context.settings import Settings

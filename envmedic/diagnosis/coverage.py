@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from envmedic.compat import consumers, tables, versions
+from envmedic.compat import consumer_kinds, tables, versions
 from envmedic.model.facts import Environment
 
 _OTHERS: Final = frozenset({"mxnet", "mindspore"})
@@ -37,7 +37,7 @@ def _distributions(count: int) -> str:
 def unexamined(environment: Environment) -> tuple[str, ...]:
     """Return what was not looked at, in words."""
     unknown = sorted({item.name for item in environment.distributions} & _OTHERS)
-    unknown += [item.name for item in environment.consumers if not consumers.by_name()[item.name].repaired]
+    unknown += [item.name for item in environment.consumers if not consumer_kinds.by_name()[item.name].repaired]
     hooks = sorted({item.where for item in environment.import_paths if item.kind == "sitecustomize"})
     return (
         *_newer_than_the_tables(environment),

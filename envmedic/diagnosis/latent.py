@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from envmedic.analysis.consumers import consumer_faults
+from envmedic.analysis.consumer_faults import consumer_faults
 from envmedic.analysis.packages.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
 from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
 from envmedic.diagnosis.areas.conda_packages import lacking, unrecorded

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from envmedic.analysis.consumers import kinds
-from envmedic.compat import consumers as registry
+from envmedic.analysis.consumer_faults import kinds
+from envmedic.compat import consumer_kinds as registry
 from envmedic.compat import versions
 from envmedic.compat.installed_requirements import demands, markers
 from envmedic.model.checks import Check, Confirmation, named_check

@@ -40,9 +40,9 @@ from envmedic.tree.walk import (
 __all__ = [
     "MARKER",
     "UV_LOCK",
-    "Content",
     "Differences",
     "Fingerprint",
+    "PathContent",
     "TreeEntry",
     "changes",
     "compare",
@@ -168,7 +168,7 @@ class Differences:
 
 
 @dataclass(frozen=True)
-class Content:
+class PathContent:
     """One path of a manifest: `TreeEntry` without the inode, and what it holds."""
 
     entry: TreeEntry
@@ -333,13 +333,13 @@ def digest_of(fingerprint: Fingerprint) -> str:
     )
 
 
-def manifest(root: Path) -> dict[str, Content]:
+def manifest(root: Path) -> dict[str, PathContent]:
     """Return every path of the tree with the SHA-256 of its content. Raises OSError."""
     found = {}
     for name, status in walk(root):
         entry = _entry(status, keep_inode=False)
         path = root / name
-        found[name] = Content(
+        found[name] = PathContent(
             entry=entry,
             sha256=_sha256(path) if entry.kind == "f" else None,
             target=os.readlink(path) if entry.kind == "l" else None,  # noqa: PTH115  # exact text, not a Path

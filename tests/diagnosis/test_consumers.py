@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envmedic.compat import consumers as registry
+from envmedic.compat import consumer_kinds as registry
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.vocabulary import derive

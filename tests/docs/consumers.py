@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from envmedic.compat import consumers
-from envmedic.compat.consumers import Build, ConsumerKind
+from envmedic.compat import consumer_kinds
+from envmedic.compat.consumer_kinds import ConsumerKind, GpuBuild
 
 FOLDER = "consumers"
 _PLACES = {
@@ -20,12 +20,15 @@ _PLACES = {
 
 def pages() -> Mapping[str, str]:
     """Every page by its path below ``docs/``."""
-    return {f"{FOLDER}/index.md": index(), **{f"{FOLDER}/{item.name}.md": page(item) for item in consumers.consumers()}}
+    return {
+        f"{FOLDER}/index.md": index(),
+        **{f"{FOLDER}/{item.name}.md": page(item) for item in consumer_kinds.consumers()},
+    }
 
 
 def index() -> str:
     """The list of all."""
-    rows = [f"- [{item.title}]({item.name}.md): {item.gpu_from}" for item in consumers.consumers()]
+    rows = [f"- [{item.title}]({item.name}.md): {item.gpu_from}" for item in consumer_kinds.consumers()]
     lead = (
         "What computes on GPUs through NVIDIA's libraries: what each opens, where it looks, and how it goes on without."
     )
@@ -63,7 +66,7 @@ def _rows(kind: ConsumerKind) -> str:
     return "\n".join([*head, *rows]) if rows else ""
 
 
-def _row(build: Build) -> list[str]:
+def _row(build: GpuBuild) -> list[str]:
     if not (build.opens or build.also or build.files):
         return []
     stated = (

@@ -32,7 +32,7 @@ def failure_code(record: Record) -> str | None:
     return record.failure.code if record.failure else None
 
 
-def unchanged(world: World, before: dict[str, fingerprint.Content], record: Record) -> bool:
+def unchanged(world: World, before: dict[str, fingerprint.PathContent], record: Record) -> bool:
     """Whether the environment is as it was and nothing but the record is kept."""
     kept = {path.name for path in (world.store / record.transaction).iterdir()} & {"env", "trash", "displaced"}
     return fingerprint.manifest(world.prefix) == before and record.environment == "unchanged" and not kept

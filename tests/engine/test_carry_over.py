@@ -28,7 +28,7 @@ from tests.engine.test_durability import moved
 from tests.engine.world import SITE, Crash, World, in_child, replacement
 from tests.support.races import at
 
-Manifest = dict[str, fingerprint.Content]
+Manifest = dict[str, fingerprint.PathContent]
 MODEL = f"{SITE}/checkpoints/first run/model.pt"
 LINK = f"{SITE}/checkpoints/latest"
 NOTES = f"{SITE}/other1/notes.txt"

@@ -33,7 +33,7 @@ from tests.engine.world import (
     run_file_checks,
 )
 
-Manifest = dict[str, fingerprint.Content]
+Manifest = dict[str, fingerprint.PathContent]
 AROUND_THE_SWAP = frozenset({
     "after-ready", "prefix-displaced", "prefix-replaced", "swapped", "before-exchanged", "after-exchanged",
 })  # fmt: skip

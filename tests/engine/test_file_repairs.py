@@ -17,7 +17,7 @@ from tests.engine.world import SITE, World, replacement
 TOOL = f"{SITE}/other0/bin/tool"
 
 
-def repair(world: World, step: Step) -> dict[str, fingerprint.Content]:
+def repair(world: World, step: Step) -> dict[str, fingerprint.PathContent]:
     """Apply, and return the state before."""
     before = fingerprint.manifest(world.prefix)
     record = world.apply(world.plan(*replacement("2.0"), step))

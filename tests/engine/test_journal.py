@@ -27,7 +27,7 @@ def journal(world: World) -> Path:
     return next(world.store.glob("*/journal.json"))
 
 
-def transactions(world: World) -> dict[str, fingerprint.Content]:
+def transactions(world: World) -> dict[str, fingerprint.PathContent]:
     """Everything in the directories of transactions."""
     return {name: content for name, content in fingerprint.manifest(world.store).items() if name[0].isdigit()}
 

@@ -12,7 +12,7 @@ import pytest
 from envmedic.analysis.fleet.content import content_differences, without_place
 from envmedic.engine.transaction import activation_edits
 from envmedic.model.answers.content import Content
-from envmedic.probe.content import observe_content
+from envmedic.probe.content_files import observe_content
 from envmedic.probe.environment import observe_environment
 from tests.support.venvs import install, make_venv, site_packages
 from tests.support.wheels import Wheel, make_wheel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from envmedic.compat import consumers as registry
+from envmedic.compat import consumer_kinds as registry
 from tests.support.native_case import SUMMARY, NativeCase, build_native
 from tests.support.wheels import Wheel, make_wheel
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envmedic.analysis.consumers import right_build
+from envmedic.analysis.consumer_faults import right_build
 from envmedic.analysis.numpy_generation import modules_for_one
 from envmedic.analysis.packages.dependents import Dependants, parse
 from envmedic.compat.versions import allows

@@ -18,7 +18,7 @@ from envmedic.errors import InputError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.events import EventStream, Notice, Stage, StageFinished, StageStarted
 from envmedic.model.facts import Environment, Facts, Host
-from envmedic.probe.content import observe_content
+from envmedic.probe.content_files import observe_content
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.machine.host import observe_host
 

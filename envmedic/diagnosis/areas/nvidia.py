@@ -6,8 +6,17 @@ import posixpath
 import re
 from pathlib import PurePosixPath
 
-from envmedic.analysis.consumers import kinds
-from envmedic.analysis.nvidia_wheels import TOOLKIT, Wheels, cuda_folders, lacking_libraries, met, other_majors, wheels
+from envmedic.analysis.consumer_faults import kinds
+from envmedic.analysis.nvidia_wheels import (
+    TOOLKIT,
+    Wheels,
+    cuda_folders,
+    lacking_libraries,
+    met,
+    other_majors,
+    preloaded_compilers,
+    wheels,
+)
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Environment, Facts
 
@@ -31,6 +40,9 @@ def derive(facts: Facts) -> Derived:
         return {}
     derived = _loaded(environment) | _shadowed(environment) | _elsewhere(facts, environment)
     derived["torch.cuda-wanted"] = _cuda_wanted(environment)
+    # a run-time compiler (NVRTC) that LD_PRELOAD loads instead of torch's own
+    hiding = preloaded_compilers(facts, environment)
+    derived["nvidia.nvrtc-preloaded"] = tuple(f"{entry} comes before {own}" for entry, own in hiding.items() if own)
     torch = environment.distribution("torch")
     # conda's torch gets its libraries from conda packages, which the wheels' rules do not fit
     if torch is not None and torch.owner == "conda":

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from envmedic.engine.verify import concurrency, kernel_session, program, programs
+from envmedic.engine.verify import concurrency, kernel_session, programs, user_program
 from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
 from envmedic.engine.verify.waiting import Waiting
@@ -234,7 +234,7 @@ def _command(run: _Run, check: Check, judge: ProgramJudge | None) -> Outcome:
     """
     if check.program is not None and judge is not None:
         try:
-            return program.run(check, check.program, run.runner, run.phase, run.emit, judge=judge)
+            return user_program.run(check, check.program, run.runner, run.phase, run.emit, judge=judge)
         except OSError as error:
             return _outcome(check, "crash", reason=f"{run.runner.python} cannot be started: {error.strerror}")
     named = msgspec.structs.replace(check, name=" ".join(("command", *check.arguments)))

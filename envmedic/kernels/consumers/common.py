@@ -65,7 +65,7 @@ class Product:
         return within(what, reference.largest_error(got, self.wanted, exact.largest(self.wanted)), tolerance)
 
 
-class Convolution:
+class SmallConvolution:
     """One image of one channel, a kernel of 3 x 3, and their correlation without padding in 64 bits."""
 
     def __init__(self, seed, size=16):

@@ -30,7 +30,7 @@ def compute(context):
     tolerance = common.TF32 if context.on_gpu else common.SINGLE
     worst = 0.0
     for seed in context.seeds():
-        product, convolution = common.Product(seed), common.Convolution(seed)
+        product, convolution = common.Product(seed), common.SmallConvolution(seed)
         left, right, image, kernel = (
             jax.device_put(jnp.asarray(item, dtype="float32"), device)
             for item in (product.left, product.right, [[convolution.image]], [[convolution.kernel]])

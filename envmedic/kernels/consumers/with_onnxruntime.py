@@ -52,7 +52,7 @@ def compute(context):
     tolerance = common.TF32 if context.on_gpu else common.SINGLE
     worst = 0.0
     for seed in context.seeds():
-        product, convolution = common.Product(seed), common.Convolution(seed, IMAGE)
+        product, convolution = common.Product(seed), common.SmallConvolution(seed, IMAGE)
         inputs = {
             "left": product.left,
             "right": product.right,

@@ -21,7 +21,7 @@ def compute(context):
     tolerance = common.TF32 if context.on_gpu else common.SINGLE
     worst = 0.0
     for seed in context.seeds():
-        product, convolution = common.Product(seed), common.Convolution(seed)
+        product, convolution = common.Product(seed), common.SmallConvolution(seed)
         with tf.device(place):
             left, right, image, kernel = (
                 tf.constant(item, dtype=tf.float32)

@@ -54,4 +54,4 @@ KINDS: tuple[FactKind, ...] = (
     ),
     FactKind(name="conda.reasons", type="strings", doc="what lies over or beside them, one sentence each"),
 )
-"""Each is derived by `diagnosis.areas.conda`."""
+"""Each is derived by `diagnosis.areas.conda_packages`."""

@@ -84,4 +84,4 @@ KINDS: tuple[FactKind, ...] = (
         doc="packages that PYTHONPATH puts before the environment's own",
     ),
 )
-"""Each is derived by `diagnosis.areas.files`."""
+"""Each is derived by `diagnosis.areas.file_damage`."""

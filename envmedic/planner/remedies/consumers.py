@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from envmedic.analysis.consumers import ConsumerFaults, consumer_faults, extras_of, kinds, right_build, too_new
+from envmedic.analysis.consumer_faults import ConsumerFaults, consumer_faults, extras_of, kinds, right_build, too_new
 from envmedic.analysis.nvidia_wheels import wheels
 from envmedic.analysis.packages.requirement_faults import requirement_faults
-from envmedic.compat import consumers as known
+from envmedic.compat import consumer_kinds as known
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.torch_family.rules import minimum_driver
 from envmedic.compat.versions import dotted

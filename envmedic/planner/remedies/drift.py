@@ -37,7 +37,7 @@ def with_drift(stated: Conflicts, situation: Situation, every: Sequence[Demand])
     return msgspec.structs.replace(first, instead=tuple(others))
 
 
-class Drift(NamedTuple):
+class DriftEnd(NamedTuple):
     """Requirements that may end what two packages are at odds about."""
 
     wanted: tuple[str, ...]
@@ -47,7 +47,7 @@ class Drift(NamedTuple):
     """Name of the distribution that asks."""
 
 
-def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[Drift, ...]:
+def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[DriftEnd, ...]:
     """Return requirements that may each end the failure of what one package asks of another, likeliest first.
 
     Only a proof tells which of the two is out of step. Mostly the one that asks was made before the other changed, so a
@@ -59,12 +59,12 @@ def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[Drift, ...]:
         return ()
     missing = "name" in situation.groups or "part" in situation.groups
     found = [
-        Drift(_moved(asks, every, limit), "caller", asks.name) for limit in (_newer(asks, within=True), _newer(asks))
+        DriftEnd(_moved(asks, every, limit), "caller", asks.name) for limit in (_newer(asks, within=True), _newer(asks))
     ]
     if asked is not None:
         others = [
-            Drift(_moved(asked, every, _older(asked)), "asked back", asks.name),
-            Drift(newer(situation, situation.groups["asked"], every), "asked", asks.name),
+            DriftEnd(_moved(asked, every, _older(asked)), "asked back", asks.name),
+            DriftEnd(newer(situation, situation.groups["asked"], every), "asked", asks.name),
         ]
         found += reversed(others) if missing else others
     return tuple(dict.fromkeys(item for item in found if item.wanted))

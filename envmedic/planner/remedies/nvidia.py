@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.utils import canonicalize_name
 
-from envmedic.analysis.consumers import consumer_faults, kinds
+from envmedic.analysis.consumer_faults import consumer_faults, kinds
 from envmedic.analysis.nvidia_wheels import Wanted, cuda_folders, other_majors, preloaded_compilers, wheels
 from envmedic.model.facts import Environment
 from envmedic.planner.remedies.consumers import moved_along

@@ -10,7 +10,7 @@ import msgspec
 
 from envmedic.model.consumers import Consumer
 from envmedic.model.facts import CudaLibrary, CxxRuntime, Library
-from envmedic.probe.binaries import consumers, cuda_libraries, cxx_runtime, extensions, libraries
+from envmedic.probe.binaries import consumer_libraries, cuda_libraries, cxx_runtime, extensions, libraries
 from envmedic.probe.binaries.extensions import Extensions
 from envmedic.probe.binaries.family_files import Package
 from envmedic.probe.elf.loader import Search
@@ -46,4 +46,4 @@ def observe(
         # other copies of libstdc++ matter only as a remedy, when some library asks for a newer version
         wanting = any(item.unmet_versions for item in (*family, *others.libraries))
         runtimes = cxx_runtime.observe(prefix, others.cxx_runtime, search, others=wanting)
-        return Compiled(family, cuda, others, runtimes, consumers.observe(prefix, scans, search, variables))
+        return Compiled(family, cuda, others, runtimes, consumer_libraries.observe(prefix, scans, search, variables))

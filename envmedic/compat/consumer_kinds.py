@@ -29,7 +29,7 @@ class NvidiaLibrary(Model, frozen=True, kw_only=True):
     """What installs it, as an installer takes it."""
 
 
-class Build(Model, frozen=True, kw_only=True):
+class GpuBuild(Model, frozen=True, kw_only=True):
     """A distribution that brings what runs on GPUs, in a range of its releases."""
 
     distribution: str
@@ -70,7 +70,7 @@ class ConsumerKind(Model, frozen=True, kw_only=True):
     """Distributions by which it is installed; the first one there has its version."""
     gpu_from: str
     """What to install for the GPU, in words."""
-    builds: tuple[Build, ...]
+    builds: tuple[GpuBuild, ...]
     cpu: tuple[str, ...] = ()
     """Distributions that are builds for the CPU."""
     parts: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ def filled(pattern: str, cuda: str) -> str:
     return pattern.replace(_CUDA, cuda)
 
 
-def suits(build: Build, version: str) -> bool:
+def suits(build: GpuBuild, version: str) -> bool:
     """Whether a row is about that release."""
     return not build.versions or allows(build.versions, version.partition("+")[0])
 

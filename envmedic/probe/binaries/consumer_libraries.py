@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.compat import consumers as known
-from envmedic.compat.consumers import Build, ConsumerKind
+from envmedic.compat import consumer_kinds as known
+from envmedic.compat.consumer_kinds import ConsumerKind, GpuBuild
 from envmedic.model.consumers import Consumer, OpenedLibrary
 from envmedic.model.facts import Distribution
 from envmedic.probe import layout
@@ -129,7 +129,7 @@ def _consumer(kind: ConsumerKind, installed: Mapping[str, tuple[Distribution, Pa
 
 def _builds(
     kind: ConsumerKind, installed: Mapping[str, tuple[Distribution, Path]]
-) -> Iterator[tuple[Build, known.Matched]]:
+) -> Iterator[tuple[GpuBuild, known.Matched]]:
     for build in kind.builds:
         for item in _there(build.distribution, installed):
             if known.suits(build, installed[item.name][0].version):
@@ -137,7 +137,7 @@ def _builds(
 
 
 def _release(
-    build: Build, matched: known.Matched, linked: Iterable[str], installed: Mapping[str, tuple[Distribution, Path]]
+    build: GpuBuild, matched: known.Matched, linked: Iterable[str], installed: Mapping[str, tuple[Distribution, Path]]
 ) -> str | None:
     """The major release of CUDA of a build."""
     if build.cuda == "{cuda}":

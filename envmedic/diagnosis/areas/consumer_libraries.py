@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.analysis.consumers import consumer_faults, kinds
+from envmedic.analysis.consumer_faults import consumer_faults, kinds
 from envmedic.diagnosis.derived import Derived
 from envmedic.model.facts import Facts
 

@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 
 from envmedic import limits
 from envmedic.analysis.nvidia_wheels import TOOLKIT, Wanted, holding, marker_environment
-from envmedic.compat import consumers as known
+from envmedic.compat import consumer_kinds as known
 from envmedic.compat import gpu
-from envmedic.compat.consumers import ConsumerKind
+from envmedic.compat.consumer_kinds import ConsumerKind
 from envmedic.compat.installed_requirements import Demand
 from envmedic.compat.torch_family.rules import minimum_driver
 from envmedic.compat.versions import allows, dotted
@@ -24,7 +24,7 @@ _OF_TORCH = frozenset({"torch", "triton"})
 """Consumers that other facts are about."""
 
 
-class Lacking(msgspec.Struct, frozen=True):
+class LackingLibrary(msgspec.Struct, frozen=True):
     """A library that a consumer opens and that is nowhere."""
 
     consumer: Consumer
@@ -48,9 +48,9 @@ _VERBS = {"linked": "is linked with", "opened": "opens", "opened later": "opens 
 class ConsumerFaults(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of the consumers of one environment, torch apart."""
 
-    lacking: tuple[Lacking, ...]
+    lacking: tuple[LackingLibrary, ...]
     """Libraries that builds for the GPU alone cannot do without."""
-    lacking_for_gpu: tuple[Lacking, ...]
+    lacking_for_gpu: tuple[LackingLibrary, ...]
     """The same of wheels that serve the CPU too, and libraries that some functions need: missed where a text says so."""
     stated: tuple[Demand, ...]
     """What extras state on NVIDIA's distributions, met or not."""
@@ -166,11 +166,11 @@ def _between_parts(
             yield from (_demand(by, item, environment) for item in wanted if by is not None and item.name in parts)
 
 
-def _lacking(consumer: Consumer, environment: Environment, stated: Iterable[Demand]) -> Iterator[Lacking]:
+def _lacking(consumer: Consumer, environment: Environment, stated: Iterable[Demand]) -> Iterator[LackingLibrary]:
     for library in consumer.libraries:
         if library.path is None:
             plain = known.requirement(library.soname, consumer.cuda or "")
-            yield Lacking(consumer, library, _with(plain, stated), _other_major(library.soname, environment))
+            yield LackingLibrary(consumer, library, _with(plain, stated), _other_major(library.soname, environment))
 
 
 def _with(plain: str | None, stated: Iterable[Demand]) -> str | None:
@@ -191,7 +191,9 @@ def _other_major(soname: str, environment: Environment) -> str | None:
     return next((path.rpartition("/")[2] for path in paths if path is not None), None)
 
 
-def _begun(lacking: Iterable[tuple[ConsumerKind, Lacking]], environment: Environment) -> Iterator[Lacking]:
+def _begun(
+    lacking: Iterable[tuple[ConsumerKind, LackingLibrary]], environment: Environment
+) -> Iterator[LackingLibrary]:
     """What wheels for CPU and GPU lack where some of their libraries are installed: somebody wanted the GPU."""
     for kind, item in lacking:
         there = [one for one in item.consumer.libraries if one.path is not None and one.how != "opened later"]
