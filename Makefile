@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: onefile recording data replay-tables quick faults flushes docs tutorial test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: onefile recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -18,6 +18,10 @@ help:
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-projects  repairs in projects of the real poetry and PDM, which judge them (a minute, and a package index once)"
 	@echo "make test-notebook  the magics of notebooks in a real Jupyter kernel (a minute, and a package index once)"
+	@echo "make fleet      repairs of many machines by real Ansible, and by Slurm after make fleet-slurm, and 200 fleets of 1,000"
+	@echo "                machines on a model of the engine (half an hour; a package index once)"
+	@echo "make fleet-slurm Debian's Slurm for these tests, below build/ (as root on Debian; a minute)"
+	@echo "make fleet-demo a small real fleet by Ansible, with a machine killed in the middle of its repair (minutes; a package index once)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
 	@echo "make onefile    envmedic with its libraries as one file, dist/envmedic.pex (a package index once)"
@@ -103,6 +107,22 @@ $(NOTEBOOK)/.made:
 
 test-notebook: $(COMPILED) $(NOTEBOOK)/.made
 	ENVMEDIC_TEST_NOTEBOOK=1 $(BIN)/python -m pytest -m notebook tests/notebook
+
+# Ansible in a virtual environment of its own: tests find it there
+FLEET_TOOLS := build/fleet-tools
+$(FLEET_TOOLS)/.made: $(INSTALLED)
+	$(BIN)/uv venv --quiet --clear $(FLEET_TOOLS) && $(BIN)/uv pip install --quiet --python $(FLEET_TOOLS)/bin/python 'ansible-core>=2.16'
+	touch $@
+
+fleet: $(COMPILED) $(FLEET_TOOLS)/.made
+	ENVMEDIC_TEST_FLEET=1 $(BIN)/python -m pytest -n auto tests/fleet tests/cli/test_fleet.py tests/cli/test_class_plans.py
+
+fleet-slurm:
+	mkdir -p build
+	unshare -m bash tests/fleet/slurm.sh $(CURDIR)/build/fleet-slurm
+
+fleet-demo: $(COMPILED) $(FLEET_TOOLS)/.made
+	$(BIN)/python -m tests.fleet.demo
 
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install

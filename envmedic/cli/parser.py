@@ -491,6 +491,9 @@ def _fleet(parser: Parser) -> None:
     survey.option("--on", metavar="ENGINE", help="print the command that collects: ansible:INVENTORY or slurm:NODES")
     # neither `prefix` nor its variable: nothing is looked at there on this machine
     survey.add_argument("-p", "--prefix", dest="node_prefix", metavar="PATH", help="with --on: the environment there")
+    survey.add_argument(
+        "--envmedic", metavar="COMMAND", help="with --on: what starts envmedic there (default: envmedic)"
+    )
     diagnose = verb("diagnose", "what is wrong in each class of machines, by their facts and an error text")
     diagnose.option("--log", metavar="FILE", help="the error text, `-` for stdin")
     drift = verb("drift", "which machines have another content than one of them, and in what")

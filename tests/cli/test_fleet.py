@@ -184,7 +184,8 @@ def test_status_tells_how_each_machine_ended(reader: Shell, tmp_path: Path) -> N
 def test_the_command_that_collects(reader: Shell, tmp_path: Path) -> None:
     done = reader.envmedic("fleet", "survey", "facts", "--on", "slurm:gpu[1-4]", "-p", "/opt/env", "--json")
     assert done.document["command"] == (
-        "srun '--nodelist=gpu[1-4]' --ntasks-per-node=1 --output=facts/%N.json envmedic facts -p /opt/env --json --quiet"
+        "srun '--nodelist=gpu[1-4]' --ntasks-per-node=1 "
+        "sh -c 'exec envmedic facts -p /opt/env --json --quiet > facts/$SLURMD_NODENAME.json'"
     )
     wrong = reader.envmedic("fleet", "survey", str(tmp_path), "--on", "k8s:x", "-p", "/opt/env")
     failure(wrong, code=2, kind="input", says="k8s:x")

@@ -6,6 +6,7 @@ A machine is a private mount namespace with its own tree bound over the common p
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -34,7 +35,7 @@ _NODE = """\
 node=$1
 shift
 exec unshare {flags} sh -c 'mount --bind "$0" "$1" && shift && exec "$@"' {room}/nodes/$node {site} \\
-    env HOME={room}/homes/$node XDG_CACHE_HOME={room}/homes/$node/.cache ENVMEDIC_TEST_NODE=$node {variables} "$@"
+    env HOME={room}/homes/$node XDG_CACHE_HOME={room}/homes/$node/.cache ENVMEDIC_TEST_NODE={room}/$node {variables} "$@"
 """
 
 
@@ -86,6 +87,12 @@ class RealFleet:
         """The words that start envmedic on a machine, as `--envmedic` takes them."""
         return shlex.join([str(self.node), "{{ inventory_hostname }}", *ENVMEDIC])
 
+    def facts_words(self) -> str:
+        """Arguments of the module that collects facts."""
+        words = {"prefix": str(self.case.prefix), "results": str(self.room / "facts")}
+        command = [str(self.node), "{{ inventory_hostname }}", *ENVMEDIC]
+        return json.dumps({**words, "envmedic": command})
+
     def variables(self) -> dict[str, str]:
         """Of the controller: a home of its own, no settings of this machine, Ansible on its PATH."""
         home = self.room / "controller"
@@ -114,9 +121,13 @@ class RealFleet:
         done = self.as_node(node, str(self.case.python), str(self.case.program))
         return "kept boxes: [0, 2]" in done.stdout
 
+    def mark(self, node: str) -> bytes:
+        """What the variables of each process of a machine have; machines of another fleet have the same names."""
+        return f"\0ENVMEDIC_TEST_NODE={self.room}/{node}\0".encode()
+
     def killed(self, node: str) -> None:
         """Kill every process of a machine, as a power cut does."""
-        mark = f"ENVMEDIC_TEST_NODE={node}\0".encode()
+        mark = self.mark(node)
         for place in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has ended, or is somebody else's
                 if mark in (place / "environ").read_bytes():
@@ -137,6 +148,11 @@ def host(node: str) -> str:
 
 
 ENVMEDIC = (sys.executable, "-m", "envmedic")
+
+
+def collection() -> str:
+    """The variable by which Ansible finds the collection."""
+    return f"ANSIBLE_COLLECTIONS_PATH={shlex.quote(str(ROOT / 'envmedic'))}"
 
 
 def build(room: Path, count: int, flags: str) -> RealFleet:

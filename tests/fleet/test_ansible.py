@@ -56,12 +56,11 @@ def engine_line(fleet: real.RealFleet, verb: str, *words: str) -> str:
 
 def test_a_fleet_is_repaired_and_goes_on_after_a_death_and_is_undone(fleet: real.RealFleet) -> None:
     before = {node: manifest(fleet.room / "nodes" / node / "env") for node in fleet.nodes}
-    task = (
-        f"envmedic.fleet.facts: {{prefix: {fleet.case.prefix}, results: {fleet.room}/facts, envmedic: {_words(fleet)}}}"
+    good(
+        fleet.run(
+            f"{real.collection()} ansible all -i {fleet.hosts} -m envmedic.fleet.facts -a '{fleet.facts_words()}'"
+        )
     )
-    (fleet.room / "survey.yml").write_text(f"- hosts: all\n  gather_facts: false\n  tasks:\n    - {task}\n")
-    collections = {"ANSIBLE_COLLECTIONS_PATH": str(real.ROOT / "envmedic")}
-    good(fleet.run(f"ansible-playbook -i {fleet.hosts} survey.yml", variables=collections))
     where = ("--on", f"ansible:{fleet.hosts}", "-p", str(fleet.case.prefix), "--log", str(real.LOG))
     how = ("--envmedic", fleet.on_node, "--no-gpu", "--online", "-o", str(fleet.place))
     good(fleet.run(engine_line(fleet, "plan", str(fleet.room / "facts"), *where, *how)))
@@ -93,10 +92,6 @@ def test_a_fleet_is_repaired_and_goes_on_after_a_death_and_is_undone(fleet: real
     assert "changed=0" in good(fleet.run(line)), "an undo of what is undone does something"
     assert set(outcomes(fleet).values()) == {"undone"}
     assert all(not changed(before[node], manifest(fleet.room / "nodes" / node / "env")) for node in fleet.nodes)
-
-
-def _words(fleet: real.RealFleet) -> str:
-    return json.dumps([str(fleet.node), "{{ inventory_hostname }}", *real.ENVMEDIC])
 
 
 @pytest.mark.parametrize("seed", [*((5, 6) if not real.ALL else range(20))])

@@ -84,15 +84,15 @@ def survey(nodes: Mapping[str, SentFacts], silent: Sequence[SilentNode]) -> Surv
     return Survey(classes=tuple(classes), silent=tuple(silent))
 
 
-def collecting(engine: str, target: str, prefix: str, folder: str) -> str:
+def collecting(engine: str, target: str, prefix: str, folder: str, command: Sequence[str] = ("envmedic",)) -> str:
     """Return the command by which Ansible or Slurm collects the facts of each machine into a file of its own."""
-    asked = shlex.join(["envmedic", "facts", "-p", prefix, "--json", "--quiet"])
+    asked = shlex.join([*command, "facts", "-p", prefix, "--json", "--quiet"])
     if engine == "ansible":
         # https://docs.ansible.com/ansible/latest/cli/ansible.html
         return shlex.join(["ansible", "all", "-i", target, "-m", "command", "-a", asked, "--tree", folder])
-    # https://slurm.schedmd.com/srun.html: %N makes a file for each node
-    where = shlex.join([f"--nodelist={target}", "--ntasks-per-node=1", f"--output={folder}/%N.json"])
-    return f"srun {where} {asked}"
+    # not srun's own --output with %N, which is the name of the host: that of the node can be another one
+    where = shlex.join([f"--nodelist={target}", "--ntasks-per-node=1"])
+    return f"srun {where} sh -c {shlex.quote(f'exec {asked} > {shlex.quote(folder)}/$SLURMD_NODENAME.json')}"
 
 
 def _letters(number: int) -> str:

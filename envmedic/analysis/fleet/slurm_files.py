@@ -6,7 +6,7 @@ A machine is a job, not a task of an array: tasks of an array get whichever of i
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Stage
 
@@ -31,7 +31,7 @@ def planning(fleet: FleetPlan, folder: str) -> str:
 def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], folder: str) -> dict[str, str]:
     """Return the script that submits the stages, and that of its jobs, by file name."""
     files = {node: item.file for item in fleet.classes for node in item.nodes}
-    lines = _submission("fleet rollout", folder, "results")
+    lines = _submission("fleet rollout", folder, "results", UNIT, drain=settings.drain)
     for stage in stages:
         lines += [f"# {stage.name}: {len(stage.nodes)} machines, of which {stage.allowed} may fail", "jobs="]
         lines += [f"submit {node} {files[node]}" for node in stage.nodes]
@@ -50,10 +50,9 @@ def unit(settings: NodeSettings, folder: str) -> str:
     words = [*settings.command, "apply", "--yes", "--json", "--quiet", *(["--offline"] if settings.offline else [])]
     words += ["--no-gpu"] if settings.no_gpu else []
     words += [word for link in settings.find_links for word in ("--find-links", link)]
-    drained = 'case $(scontrol show node "$1" 2>/dev/null) in *"Reason=envmedic"*)'
     drain = [
         'if [ "$code" -ne 0 ]; then scontrol update nodename="$1" state=drain reason="envmedic: exit $code"',
-        f'else {drained} scontrol update nodename="$1" state=resume ;; esac; fi',
+        f"else {_GIVE_BACK}; fi",
     ]
     return _unit(folder, "results", words, settings.limit_s, drain if settings.drain else [])
 
@@ -61,19 +60,21 @@ def unit(settings: NodeSettings, folder: str) -> str:
 def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], folder: str) -> dict[str, str]:
     """Return the script that submits an undo for each machine, and that of its jobs, by file name."""
     files = {node: item.file for item in fleet.classes for node in item.nodes}
-    lines = [*_submission("fleet undo", folder, "undone", "undo-unit.sh"), "jobs="]
+    lines = [*_submission("fleet undo", folder, "undone", "undo-unit.sh", drain=settings.drain), "jobs="]
     lines += [f"submit {node} {files[node]}" for node in nodes]
     words = [*settings.command, "undo", "--yes", "--json", "--quiet", "--plan"]
     job = _unit(folder, "undone", words, settings.limit_s, [])
     return {"undo.sh": "\n".join(lines) + "\n", "undo-unit.sh": job}
 
 
-def resuming(nodes: Mapping[str, str]) -> list[str]:
-    """Return the lines that give machines back to Slurm that a failed repair had drained."""
-    return [shlex.join(["scontrol", "update", f"nodename={node}", "state=resume"]) for node in nodes]
+# what envmedic drained itself, and nobody else
+_GIVE_BACK = (
+    'case $(scontrol show node "$1" 2>/dev/null) in *"Reason=envmedic"*) '
+    'scontrol update nodename="$1" state=resume ;; esac'
+)
 
 
-def _submission(verb: str, folder: str, results: str, job: str = UNIT) -> list[str]:
+def _submission(verb: str, folder: str, results: str, job: str, *, drain: bool) -> list[str]:
     options = "--parsable --job-name=envmedic --nodes=1 --ntasks=1 --exclusive --no-requeue --kill-on-invalid-dep=yes"
     return [
         "#!/bin/sh",
@@ -83,6 +84,8 @@ def _submission(verb: str, folder: str, results: str, job: str = UNIT) -> list[s
         f"mkdir -p {results} logs",
         "after=",
         "submit() { # MACHINE PLAN",
+        # no job starts on a machine that is drained, so that one of a --retry would wait for ever
+        *([f"    {_GIVE_BACK}"] if drain else []),
         f'    id=$(sbatch {options} --nodelist="$1" ${{after:+--dependency="$after"}} --output="$PWD/logs/$1.txt" \\',
         f'        "$PWD/{job}" "$1" "$2")',
         '    jobs="$jobs:$id"',

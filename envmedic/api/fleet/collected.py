@@ -5,7 +5,7 @@ A directory has a file for each machine, named after it: the document itself, or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -94,12 +94,15 @@ def engine_of(words: str) -> tuple[str, str]:
     return name, target
 
 
-def collecting(engine: str, prefix: str | None, folder: Path) -> Survey:
-    """Return a survey of no machine yet, with the command that collects what one needs. Raises InputError."""
+def collecting(engine: str, prefix: str | None, folder: Path, command: Sequence[str]) -> Survey:
+    """Return a survey of no machine yet, with what collects its documents; `command` starts envmedic there.
+
+    Raises InputError.
+    """
     name, target = engine_of(engine)
     if prefix is None:
         raise InputError("The environment on the machines is not named", hint="Name its path with -p")
-    return Survey(classes=(), command=machines.collecting(name, target, prefix, str(folder)))
+    return Survey(classes=(), command=machines.collecting(name, target, prefix, str(folder), command))
 
 
 def drift(folder: Path, against: str | None, expected: Path | None = None) -> Drift:

@@ -21,7 +21,10 @@ def fleet(args: argparse.Namespace, output: CommandOutput) -> int:
 
 
 def _survey(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
-    found = collected.collecting(args.on, args.node_prefix, place) if args.on else collected.survey(place, _names(args))
+    if args.on:
+        found = collected.collecting(args.on, args.node_prefix, place, shlex.split(args.envmedic or "envmedic"))
+    else:
+        found = collected.survey(place, _names(args))
     output.document(found, survey_lines(found))
     return _exit(good=not found.silent)
 

@@ -81,7 +81,7 @@ def status_lines(found: FleetStatus) -> list[Line]:
     width = max((len(item.name) for item in found.classes), default=0)
     rows += [line(f"  class {item.name:<{width}}  {_counts(item.counts)}") for item in found.classes]
     for item in found.nodes:
-        if item.outcome not in {"repaired", "already"}:
+        if item.outcome not in {"repaired", "already", "undone"}:
             tone = _TONES.get(item.outcome, "bad")
             rows.append(joined("  ", part(f"{item.outcome:<11}", tone), f" {item.node}  {shortened(item.reason)}"))
     return rows
