@@ -33,7 +33,7 @@ from envmedic_kernels.catalogue import (
     units_of,
 )
 from envmedic_kernels.consumers import common
-from envmedic_kernels.harness import imports, supervise
+from envmedic_kernels.harness import imports, lending, supervise
 from envmedic_kernels.harness.sequence import run_sequences
 from envmedic_kernels.harness.together import run_together
 from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_by_side
@@ -286,6 +286,8 @@ def main(argv):
     options = parse(argv)
     if options.spec is not None:
         spec = json.loads(options.spec)
+        if spec.get("byte_code"):
+            lending.lend(spec["byte_code"])
         more = {name: spec.get(name, False) for name in ("torch_once", "apart")}
         run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1), **more)
         return 0
