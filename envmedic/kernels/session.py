@@ -87,13 +87,13 @@ def find_gpus(limit_s, ask=visible_gpus):
     return Gpus(status=status, reason="looking for GPUs: " + last_words(ending))
 
 
-def run_units(requests, gpus, report):
-    """Run every unit of `requests` from this process, which holds what they import.
+def run_units(units, gpus, report):
+    """Run `units` from this process, which holds what they import.
 
     Those of one GPU share a few processes, others have one each beside them, and what does not pass there is run again
     alone. On the CPU one check runs at a time.
     """
-    waiting = units_of(requests, gpus)
+    waiting = list(units)
     first = [unit for unit in waiting if unit.on_gpu and unit.device != "cuda"]
     shared = [unit for unit in first if unit.request["name"] in TOGETHER]
     single = [unit for unit in first if unit not in shared]
@@ -128,10 +128,10 @@ def begun(requests, own, no_gpu, report, on_top=(), workers=1):
         for zygote in zygotes:
             zygote.proceed(gpus)
         mine = [request for request in requests if request["name"] in ON_TORCH]
-        run_units([request for request in mine if request["name"] not in QUIET], gpus, send)
+        run_units(units_of([request for request in mine if request["name"] not in QUIET], gpus), gpus, send)
         for zygote in zygotes:
             zygote.end()
-        run_units([request for request in mine if request["name"] in QUIET], gpus, send)
+        run_units(units_of([request for request in mine if request["name"] in QUIET], gpus), gpus, send)
 
     zygote = Zygote("torch", requests, report, own.get("torch"), on_top)
     zygote.begin(work)
@@ -144,7 +144,7 @@ def zygote_of(module, requests, own, send):
     if not mine and module not in own:
         return None
     zygote = Zygote(module, mine, send, own.get(module))
-    zygote.start(lambda gpus, up: run_units(mine, gpus, up))
+    zygote.start(lambda gpus, up: run_units(units_of(mine, gpus), gpus, up))
     return zygote
 
 
@@ -184,16 +184,21 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
         imports.run_imports(left, workers, report)
     # after torch's: each opens a context of its own, and takes memory of a GPU that checks of torch may need
     if on_consumers:
-        run_consumers(on_consumers, no_gpu, report)
+        run_consumers(on_consumers, no_gpu, report, workers)
     report({"end": True})
 
 
-def run_consumers(requests, no_gpu, report):
-    """Run the checks of what computes without torch, each from this process, which has imported nothing."""
+def run_consumers(requests, no_gpu, report, workers):
+    """Run the checks of what computes without torch, each from this process, which has imported nothing.
+
+    On the CPU they mostly import, so `workers` of them run at a time.
+    """
     gpus = Gpus(reason=no_gpu)
     if not no_gpu and any(request["gpu"] for request in requests):
         gpus = find_gpus(max(request["timeout_s"] for request in requests), driver_gpus)
-    run_units(requests, gpus, report)
+    units = units_of(requests, gpus)
+    run_side_by_side([unit for unit in units if not unit.on_gpu], workers, report)
+    run_units([unit for unit in units if unit.on_gpu], gpus, report)
 
 
 def key_of(message):
