@@ -175,30 +175,31 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
     if family:
         on_top, alone = (alone, []) if torch_once else ([], alone)
         zygote = begun(on_torch, own, no_gpu, hear, on_top, workers)
+    # what computes on a CPU without torch mostly imports
+    alone += [unit for unit in units_of(on_consumers, Gpus()) if not unit.on_gpu]
     # beside the checks: they wait for one process each, and those on GPUs hardly use a CPU
     imports.run_imports(alone, workers, report, zygote and zygote.child, failed_there if apart else None)
     run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
+    measured = any(request["name"] in QUIET for request in requests)
+    # late: each opens a context of its own, and takes memory of a GPU that checks of torch may need
+    if not measured:
+        run_on_gpus(on_consumers, no_gpu, report)
     if zygote:
         zygote.end()
         left = [unit for unit in (*own.values(), *on_top) if unit.key not in heard]
         imports.run_imports(left, workers, report)
-    # after torch's: each opens a context of its own, and takes memory of a GPU that checks of torch may need
-    if on_consumers:
-        run_consumers(on_consumers, no_gpu, report, workers)
+    if measured:
+        run_on_gpus(on_consumers, no_gpu, report)
     report({"end": True})
 
 
-def run_consumers(requests, no_gpu, report, workers):
-    """Run the checks of what computes without torch, each from this process, which has imported nothing.
-
-    On the CPU they mostly import, so `workers` of them run at a time.
-    """
+def run_on_gpus(requests, no_gpu, report):
+    """Run what `requests` have on GPUs without torch, each from this process, which has imported nothing."""
     gpus = Gpus(reason=no_gpu)
-    if not no_gpu and any(request["gpu"] for request in requests):
-        gpus = find_gpus(max(request["timeout_s"] for request in requests), driver_gpus)
-    units = units_of(requests, gpus)
-    run_side_by_side([unit for unit in units if not unit.on_gpu], workers, report)
-    run_units([unit for unit in units if unit.on_gpu], gpus, report)
+    asking = [request for request in requests if request["gpu"]]
+    if not no_gpu and asking:
+        gpus = find_gpus(max(request["timeout_s"] for request in asking), driver_gpus)
+    run_units([unit for unit in units_of(requests, gpus) if unit.on_gpu], gpus, report)
 
 
 def key_of(message):

@@ -27,7 +27,7 @@ _SCRIPTS = frozenset({"console_scripts", "gui_scripts"})
 _EVERYWHERE = re.compile(r"(.*\.pth|pyvenv\.cfg|bin/python[0-9.]*|(.*/)?(site|user)customize\.py)")
 """Files that every start of Python reads."""
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^#\n]*", re.MULTILINE)
-_READERS = 8
+_READERS = 16
 """Processes that read sources at a time."""
 
 
