@@ -108,7 +108,7 @@ def _finding(item: Finding) -> FindingAnswer:
         "fault": item.fault,
         "summary": item.summary,
         "certainty": sureness(item),
-        "evidence": [shortened(one.what, LONGEST_LINE) for one in supporting[:MOST_EVIDENCE]],
+        "evidence": [shortened(one.told, LONGEST_LINE) for one in supporting[:MOST_EVIDENCE]],
         "playbook": item.playbook,
         "advice": list(item.advice),
     }

@@ -39,13 +39,14 @@ from envmedic.model.playbook import (
 )
 from envmedic.model.registries.faults import Fault
 from envmedic.model.vocabulary.names import fact_source
-from envmedic.playbook.schema.conditions import Evaluation
+from envmedic.model.vocabulary.sentences import fact_sentence
+from envmedic.playbook.schema.conditions import Evaluation, Leaf, Values
 from envmedic.playbook.schema.template import fill, placeholders
 
 _SHOWN_LINES = 5
 _WEAK = {
     "host": " on this host; the text may be of another",
-    "metadata": " by metadata, which leave many conflicts unstated",
+    "metadata": " (by metadata, which leave many conflicts unstated)",
 }
 """What is said of facts that speak against a text and cannot refute it, by what they rest on."""
 
@@ -210,7 +211,7 @@ def _finding(cause: Cause, fault: Fault, *, known: bool) -> Finding:
         confidence=cause.confidence,
         confirmed=cause.evaluation.truth,
         summary=cause.summary,
-        evidence=(*_text_evidence(cause.matches), *_fact_evidence(cause.evaluation, known=known)),
+        evidence=(*_text_evidence(cause.matches), *_fact_evidence(cause.evaluation, cause.values, known=known)),
         fix_kind=cause.fix_kind,
         groups=cause.matches[0].groups if cause.matches else {},
         alternatives=alternatives(cause.playbook, cause.values),
@@ -229,18 +230,24 @@ def _text_evidence(matches: Sequence[TextMatch]) -> list[Evidence]:
     return list(lines.values())[:_SHOWN_LINES]
 
 
-def _fact_evidence(evaluation: Evaluation, *, known: bool) -> list[Evidence]:
+def _fact_evidence(evaluation: Evaluation, values: Values, *, known: bool) -> list[Evidence]:
     """The comparisons that decided, and those that speak against a text without refuting it."""
     if not known:
         return []
     leaves = dict.fromkeys(evaluation.leaves)  # branches of a condition may repeat a comparison
     if evaluation.truth is not None:
-        return [Evidence(kind="fact", where=item.name, what=item.text, supports=evaluation.truth) for item in leaves]
+        return [_fact_seen(item, values, supports=evaluation.truth) for item in leaves]
     return [
-        Evidence(kind="fact", where=item.name, what=item.text + _WEAK[source], supports=False)
+        _fact_seen(item, values, supports=False, remark=_WEAK[source])
         for item in leaves
         if item.truth is not None and (source := fact_source(item.name)) in _WEAK
     ]
+
+
+def _fact_seen(leaf: Leaf, values: Values, *, supports: bool, remark: str = "") -> Evidence:
+    told = fact_sentence(leaf.name, values)
+    sentence = told and told + remark
+    return Evidence(kind="fact", where=leaf.name, what=leaf.text + remark, sentence=sentence, supports=supports)
 
 
 def alternatives(playbook: Playbook, values: Mapping[str, FactValue]) -> tuple[Alternative, ...]:
@@ -272,7 +279,8 @@ def _rejected(cause: Cause, fault: Fault) -> tuple[Rejected, ...]:
 
 
 def _observations(cause: Cause) -> str:
-    return "; ".join(leaf.text for leaf in dict.fromkeys(cause.evaluation.leaves))
+    leaves = dict.fromkeys(cause.evaluation.leaves)
+    return "; ".join(dict.fromkeys(fact_sentence(leaf.name, cause.values) or leaf.text for leaf in leaves))
 
 
 def _verdict(

@@ -51,7 +51,14 @@ class Evidence(Model, frozen=True, kw_only=True):
     """``log:LINE``, a file of the environment, or the key of a fact."""
     what: str
     """The matching line of the log, or the observed value."""
+    sentence: str = ""
+    """The observation as people say it; empty where ``what`` is all there is to say."""
     supports: bool = True
+
+    @property
+    def told(self) -> str:
+        """It for people."""
+        return self.sentence or self.what
 
 
 class Alternative(Model, frozen=True, kw_only=True):
