@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: onefile recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: onefile looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -13,6 +13,7 @@ help:
 	@echo "make tutorial   docs/tutorial.md from a run of all its commands"
 	@echo "make recording  the recording in README, of a session in a real terminal"
 	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
+	@echo "make looks      every screen in three sizes and the colours of three kinds of terminals, in build/looks (minutes)"
 	@echo "make quick      linters, types, import contracts and the tests nearest to what the branch changes (two minutes)"
 	@echo "make test       linters, types, import contracts and tests"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
@@ -69,6 +70,9 @@ tutorial: $(COMPILED)
 
 pictures: $(COMPILED)
 	$(BIN)/python -m tests.pictures
+
+looks: $(COMPILED)
+	$(BIN)/python -m tests.tui.looks $(LOOKS)
 
 recording: $(COMPILED)
 	$(BIN)/python -m tests.recording

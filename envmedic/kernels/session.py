@@ -33,7 +33,7 @@ from envmedic_kernels.catalogue import (
     units_of,
 )
 from envmedic_kernels.consumers import common
-from envmedic_kernels.harness import imports, lending, supervise
+from envmedic_kernels.harness import imports, supervise
 from envmedic_kernels.harness.sequence import run_sequences
 from envmedic_kernels.harness.together import run_together
 from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_by_side
@@ -87,13 +87,13 @@ def find_gpus(limit_s, ask=visible_gpus):
     return Gpus(status=status, reason="looking for GPUs: " + last_words(ending))
 
 
-def run_units(units, gpus, report):
-    """Run `units` from this process, which holds what they import.
+def run_units(requests, gpus, report):
+    """Run every unit of `requests` from this process, which holds what they import.
 
     Those of one GPU share a few processes, others have one each beside them, and what does not pass there is run again
     alone. On the CPU one check runs at a time.
     """
-    waiting = list(units)
+    waiting = units_of(requests, gpus)
     first = [unit for unit in waiting if unit.on_gpu and unit.device != "cuda"]
     shared = [unit for unit in first if unit.request["name"] in TOGETHER]
     single = [unit for unit in first if unit not in shared]
@@ -128,10 +128,10 @@ def begun(requests, own, no_gpu, report, on_top=(), workers=1):
         for zygote in zygotes:
             zygote.proceed(gpus)
         mine = [request for request in requests if request["name"] in ON_TORCH]
-        run_units(units_of([request for request in mine if request["name"] not in QUIET], gpus), gpus, send)
+        run_units([request for request in mine if request["name"] not in QUIET], gpus, send)
         for zygote in zygotes:
             zygote.end()
-        run_units(units_of([request for request in mine if request["name"] in QUIET], gpus), gpus, send)
+        run_units([request for request in mine if request["name"] in QUIET], gpus, send)
 
     zygote = Zygote("torch", requests, report, own.get("torch"), on_top)
     zygote.begin(work)
@@ -144,7 +144,7 @@ def zygote_of(module, requests, own, send):
     if not mine and module not in own:
         return None
     zygote = Zygote(module, mine, send, own.get(module))
-    zygote.start(lambda gpus, up: run_units(units_of(mine, gpus), gpus, up))
+    zygote.start(lambda gpus, up: run_units(mine, gpus, up))
     return zygote
 
 
@@ -175,31 +175,25 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
     if family:
         on_top, alone = (alone, []) if torch_once else ([], alone)
         zygote = begun(on_torch, own, no_gpu, hear, on_top, workers)
-    # what computes on a CPU without torch mostly imports
-    alone += [unit for unit in units_of(on_consumers, Gpus()) if not unit.on_gpu]
     # beside the checks: they wait for one process each, and those on GPUs hardly use a CPU
     imports.run_imports(alone, workers, report, zygote and zygote.child, failed_there if apart else None)
     run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
-    measured = any(request["name"] in QUIET for request in requests)
-    # late: each opens a context of its own, and takes memory of a GPU that checks of torch may need
-    if not measured:
-        run_on_gpus(on_consumers, no_gpu, report)
     if zygote:
         zygote.end()
         left = [unit for unit in (*own.values(), *on_top) if unit.key not in heard]
         imports.run_imports(left, workers, report)
-    if measured:
-        run_on_gpus(on_consumers, no_gpu, report)
+    # after torch's: each opens a context of its own, and takes memory of a GPU that checks of torch may need
+    if on_consumers:
+        run_consumers(on_consumers, no_gpu, report)
     report({"end": True})
 
 
-def run_on_gpus(requests, no_gpu, report):
-    """Run what `requests` have on GPUs without torch, each from this process, which has imported nothing."""
+def run_consumers(requests, no_gpu, report):
+    """Run the checks of what computes without torch, each from this process, which has imported nothing."""
     gpus = Gpus(reason=no_gpu)
-    asking = [request for request in requests if request["gpu"]]
-    if not no_gpu and asking:
-        gpus = find_gpus(max(request["timeout_s"] for request in asking), driver_gpus)
-    run_units([unit for unit in units_of(requests, gpus) if unit.on_gpu], gpus, report)
+    if not no_gpu and any(request["gpu"] for request in requests):
+        gpus = find_gpus(max(request["timeout_s"] for request in requests), driver_gpus)
+    run_units(requests, gpus, report)
 
 
 def key_of(message):
@@ -292,8 +286,6 @@ def main(argv):
     options = parse(argv)
     if options.spec is not None:
         spec = json.loads(options.spec)
-        if spec.get("byte_code"):
-            lending.lend(spec["byte_code"])
         more = {name: spec.get(name, False) for name in ("torch_once", "apart")}
         run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1), **more)
         return 0

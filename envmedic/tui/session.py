@@ -131,7 +131,9 @@ class AppState(msgspec.Struct, frozen=True):
         usable = [item for item in merged if item.phase != "left"]
         active = next((item.prefix for item in usable if item.found.active), "")
         left = self.last if any(item.prefix == self.last for item in usable) else ""
-        chosen = self.chosen or active or left or next((item.prefix for item in usable), "")
+        # else the likeliest to be repaired
+        likely = sorted(usable, key=lambda item: item.found.torch is None)
+        chosen = self.chosen or active or left or next((item.prefix for item in likely), "")
         return replace(self, environments=merged, chosen=chosen, searching=False)
 
     def with_state(

@@ -42,7 +42,7 @@ def test_the_cursor_is_where_the_chosen_environment_is(active: Case) -> None:
         await until(pilot, lambda: opened.session.chosen == str(other))
         row = next(row for row in shown(opened).splitlines() if "▸" in row)
         assert "another" in row
-        from envmedic.tui.screens.home import EnvironmentList
+        from envmedic.tui.screens.environment_list import EnvironmentList
 
         assert opened.screen.query_one(EnvironmentList).chosen == str(other)
 

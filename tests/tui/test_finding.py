@@ -36,7 +36,7 @@ def test_a_finding_tells_what_says_so(active: Case, error_text: str, size: tuple
         await until(pilot, lambda: "Traceback" in page.text or "impl_abstract" in page.text, "the lines around")
         text = page.text
         assert "> 17  RuntimeError: operator torchvision::nms does not exist" in text
-        assert "certain: the text and 3 facts agree" in text
+        assert "certain: the text and 2 facts agree" in text
         assert "\nFacts\n" in text
         assert "How it is proven" in text
         assert "In the text" in shown(opened)

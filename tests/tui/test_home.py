@@ -4,6 +4,7 @@ import shutil
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual import events
 from textual.pilot import Pilot
@@ -11,8 +12,12 @@ from textual.widgets import Input
 
 from envmedic.engine.store import journal as journals
 from envmedic.engine.store.layout import Store, new_transaction_id
+from envmedic.model.answers.environments import FoundEnvironment
+from envmedic.model.findings import Diagnosis
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.screens.finding import FindingScreen
+from envmedic.tui.screens.home_lines import listed
+from envmedic.tui.session import Known
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.paste import PasteBox
 from tests.cli.support import state_of
@@ -182,12 +187,12 @@ def test_typing_after_a_slash_leaves_matching_environments(tmp_path: Path) -> No
 
     async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
         await until(pilot, lambda: len(app.session.environments) == 2)
-        listed = app.screen.query_one("#environments", ChoiceList)
+        shown_list = app.screen.query_one("#environments", ChoiceList)
         await pilot.press("slash", *".venv")
-        await until(pilot, lambda: listed.option_count == 1)
-        assert listed.chosen == str(tmp_path / ".venv")
+        await until(pilot, lambda: shown_list.option_count == 1)
+        assert shown_list.chosen == str(tmp_path / ".venv")
         await pilot.press("escape")
-        await until(pilot, lambda: listed.option_count == 2)
+        await until(pilot, lambda: shown_list.option_count == 2)
         assert focused(app) == "environments"
 
     drive(scenario)
@@ -225,3 +230,38 @@ def test_an_environment_is_named_by_hand(tmp_path: Path) -> None:
         await until(pilot, lambda: app.session.chosen == str(tmp_path / "deep" / "down" / "env"))
 
     drive(scenario)
+
+
+def test_environments_without_torch_are_folded_below_the_broken_one(active: Case, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        make_venv(tmp_path / name / ".venv")
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until_shown(pilot, "3 others, without torch")
+        items = app.screen.query_one("#environments", ChoiceList)
+        assert (items.option_count, items.chosen) == (2, str(active.prefix))
+        await pilot.press("slash", *"b/.venv")
+        await until(pilot, lambda: items.chosen == str(tmp_path / "b" / ".venv"))
+        await pilot.press("escape", "end", "enter")
+        await until(pilot, lambda: items.option_count == 4)
+        assert items.chosen == str(tmp_path / "a" / ".venv")
+        assert app.session.chosen == str(active.prefix), "to look at the rest chooses nothing"
+
+    drive(scenario)
+
+
+def test_broken_environments_are_listed_first_then_those_with_torch() -> None:
+    found = FoundEnvironment(prefix="", kind="venv", found_by="project")
+
+    def known(prefix: str, *, torch: str | None = None, active: bool = False, broken: bool = False) -> Known:
+        item = msgspec.structs.replace(found, prefix=prefix, torch=torch, active=active)
+        verdict = Diagnosis(prefix=prefix, facts=None, verdict="env" if broken else "healthy")
+        return Known(found=item, phase="read", diagnosis=verdict)
+
+    plain = [known(f"/{number}") for number in range(4)]
+    every = [known("/active", active=True), *plain, known("/torch", torch="2.5.1"), known("/broken", broken=True)]
+    first, rest = listed(every, chosen="/2")
+    assert [item.prefix for item in first] == ["/broken", "/torch", "/active", "/2"]
+    assert [item.prefix for item in rest] == ["/0", "/1", "/3"]
+    few, none = listed(every[:3], chosen="")
+    assert (len(few), none) == (3, [])

@@ -70,7 +70,7 @@ def headline(diagnosis: Diagnosis) -> tuple[str, Tone, str]:
     """A mark with its tone, and the verdict in a sentence: of a fault the two versions that disagree, where they do."""
     first = diagnosis.findings[0] if diagnosis.findings else None
     if diagnosis.verdict == "env" and first is not None:
-        mark, tone = _mark(first)
+        mark, tone = mark_of(first)
         refused = refusal_of(diagnosis)
         if refused is None:
             return mark, tone, first.summary
@@ -85,7 +85,8 @@ def headline(diagnosis: Diagnosis) -> tuple[str, Tone, str]:
     return mark, tone, f"{sentence}: {told}" if told else sentence
 
 
-def _mark(finding: Finding) -> tuple[str, Tone]:
+def mark_of(finding: Finding) -> tuple[str, Tone]:
+    """A mark with its tone: confirmed, refuted, undecided, or there without anything that is known to fail by it."""
     return ("!", "warn") if finding.latent else _MARKS[finding.confirmed]
 
 
@@ -134,7 +135,7 @@ def _best(diagnosis: Diagnosis, finding: Finding, *, detail: bool) -> list[Line]
 def _proof(finding: Finding, log: str | None, *, detail: bool) -> list[Line]:
     """Lines of the text with the words that matched underlined, then facts."""
     texts = [item for item in finding.evidence if item.kind == "text"]
-    facts = [item for item in finding.evidence if item.kind == "fact"]
+    facts = seen_facts(finding)
     shown = texts if detail else texts[:_TEXTS_SHOWN]
     lines = [
         row
@@ -190,7 +191,7 @@ def _detail(finding: Finding) -> list[Line]:
 
 def _other(finding: Finding, *, detail: bool) -> list[Line]:
     """A finding below the best one."""
-    mark, tone = _mark(finding)
+    mark, tone = mark_of(finding)
     lines = [
         joined(part(f"  {mark} ", tone), finding.summary),
         joined("    ", part(f"{finding.fault} · {sureness(finding)}", "dim")),
@@ -198,7 +199,8 @@ def _other(finding: Finding, *, detail: bool) -> list[Line]:
     ]
     if not detail:
         return lines
-    told = [evidence_line(item, "    ", EVIDENCE_LENGTH) for item in finding.evidence]
+    seen = (*(item for item in finding.evidence if item.kind == "text"), *seen_facts(finding))
+    told = [evidence_line(item, "    ", EVIDENCE_LENGTH) for item in seen]
     ways = [line(f"    or: {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives]
     follows = [line(f"    from it follows: {item.fault}: {item.summary}") for item in finding.consequences]
     return [*lines, *told, *follows, *ways]
@@ -274,7 +276,7 @@ def _next(diagnosis: Diagnosis, repair: str) -> list[Line]:
 def sureness(finding: Finding) -> str:
     """How sure it is, in words, and why; JSON has the number."""
     texts = any(item.kind == "text" and item.supports for item in finding.evidence)
-    facts = sum(item.kind == "fact" and item.supports for item in finding.evidence)
+    facts = sum(item.supports for item in seen_facts(finding))
     if finding.confirmed is False:
         return "unlikely: facts speak against it"
     if finding.confirmed is None:
@@ -282,14 +284,21 @@ def sureness(finding: Finding) -> str:
     sure = "certain" if finding.confidence >= CERTAIN else "likely"
     counted = f"{facts} fact{'s' * (facts != 1)}"
     if texts and facts:
-        return f"{sure}: the text and {counted} agree"
-    return f"{sure}: {counted} show{'s' * (facts == 1)} it" if facts else f"{sure}: facts confirm it"
+        told = f"the text and {counted} agree"
+    else:
+        told = f"{counted} show{'s' * (facts == 1)} it" if facts else "facts confirm it"
+    return f"{sure}: {told}" + ("; nothing is known to fail by it" if finding.latent else "")
+
+
+def seen_facts(finding: Finding) -> list[Evidence]:
+    """The facts for and against it, those that say the same once."""
+    return list({item.told: item for item in reversed(finding.evidence) if item.kind == "fact"}.values())[::-1]
 
 
 def evidence_line(evidence: Evidence, indent: str, length: int | None = None) -> Line:
     """Source and content, cut to `length` characters. Of a fact, whose name only authors of playbooks know, the content."""
     mark = part(f"{indent}+ ", "good") if evidence.supports else part(f"{indent}- ", "bad")
-    what = evidence.what if length is None else shortened(evidence.what, length)
+    what = evidence.told if length is None else shortened(evidence.told, length)
     if evidence.kind == "fact":
         return joined(mark, what)
     return joined(mark, part(f"{evidence.where}  ", "dim"), what)

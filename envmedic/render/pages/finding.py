@@ -9,24 +9,23 @@ from envmedic.model.answers.explanation import Explanation
 from envmedic.model.facts import Environment
 from envmedic.model.findings import Alternative, Evidence, Finding
 from envmedic.render.cells import end, marked, padded
-from envmedic.render.documents.diagnosis import evidence_line, sureness
+from envmedic.render.documents.diagnosis import evidence_line, mark_of, seen_facts, sureness
 from envmedic.render.documents.disagreement import disagreement_lines
 from envmedic.render.documents.explanation import UNWRAPPED, explanation_lines
-from envmedic.render.text import Line, TextPart, Tone, joined, line, part, section, visible
+from envmedic.render.text import Line, TextPart, joined, line, part, section, visible
 
 AROUND = 2
 """Lines shown before and after one that matches."""
 _WHERE = re.compile(r":(?P<line>\d+)$")
-_MARKS = {True: "✗", False: "-", None: "?"}
-_TONES: dict[bool | None, Tone] = {True: "bad", False: "dim", None: "warn"}
 
 
 def finding_item(finding: Finding, cells: int) -> list[Line]:
     """Two lines: the fault and how sure it is, and its summary."""
-    head = f"{_MARKS[finding.confirmed]} {finding.fault}  "
+    mark, tone = mark_of(finding)
+    head = f"{mark} {finding.fault}  "
     sure = end(sureness(finding), max(cells - len(head), 4))
     return [
-        (TextPart(head, _TONES[finding.confirmed]), TextPart(sure, "dim")),
+        (TextPart(head, tone), TextPart(sure, "dim")),
         (TextPart("  " + end(visible(finding.summary), max(cells - 2, 4))),),
     ]
 
@@ -68,7 +67,7 @@ def finding_page(
     `excerpt` has the known lines of the text by number, `environment` the facts that a picture is made of.
     """
     texts = [item for item in finding.evidence if item.kind == "text"]
-    facts = [evidence_line(item, "  ") for item in finding.evidence if item.kind == "fact"]
+    facts = [evidence_line(item, "  ") for item in seen_facts(finding)]
     follows = [joined("  - ", part(item.fault, "bold"), f"  {item.summary}") for item in finding.consequences]
     ways = [line(f"  - {item.title}. {item.why_not}".rstrip()) for item in finding.alternatives]
     rejected = [
@@ -77,7 +76,7 @@ def finding_page(
     playbook = f", playbook {finding.playbook}" if finding.playbook else ", no playbook repairs it"
     return [
         line(finding.summary, "bold"),
-        joined(part(finding.fault, _TONES[finding.confirmed]), f"  {sureness(finding)}{playbook}"),
+        joined(part(finding.fault, mark_of(finding)[1]), f"  {sureness(finding)}{playbook}"),
         *([line(""), line(page.what)] if page is not None else []),
         *section("Who disagrees", [(TextPart("  "), *row) for row in disagreement_lines(environment)], "accent"),
         *section("In the text", _passages(texts, excerpt, finding), "accent"),

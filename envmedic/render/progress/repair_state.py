@@ -178,7 +178,8 @@ class Repair(msgspec.Struct, frozen=True):
         row = self.current
         if row is None or row.part != "verify":
             return None
-        return sum(item.before is not None for item in self.checks.values()) or None
+        before = sum(item.before is not None for item in self.checks.values())
+        return before if before and before >= row.outcomes else None
 
     def expected_seconds(self, now: float) -> float | None:
         """Seconds that the running part will still take, by its own rate or by what the same checks took before."""

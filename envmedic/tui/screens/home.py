@@ -13,20 +13,19 @@ from textual.widgets import OptionList
 from envmedic.model.findings import Finding
 from envmedic.render.pages.cards import host_card
 from envmedic.render.pages.finding import finding_item
-from envmedic.render.text import Line
 from envmedic.tui.command_lines import diagnose_line
 from envmedic.tui.messages import TextGiven
 from envmedic.tui.preferences import NARROWEST, WIDEST
 from envmedic.tui.screens.base import BaseScreen, Searchable
+from envmedic.tui.screens.environment_list import REST, EnvironmentList
 from envmedic.tui.screens.home_lines import (
     environment_card,
-    environment_item,
     environment_line,
     host_line,
     no_findings,
     verdict_lines,
 )
-from envmedic.tui.session import AppState, Known
+from envmedic.tui.session import AppState
 from envmedic.tui.widgets.choices import ChoiceList
 from envmedic.tui.widgets.lines import LineView
 from envmedic.tui.widgets.parts import part
@@ -43,24 +42,13 @@ PARTS: Final = ("environments", "findings", "paste")
 CHOSEN = "The chosen environment, and its torch family: version, variant and owner."
 
 
-class EnvironmentList(ChoiceList[Known]):
-    """The environments that were found."""
-
-    HELP = (
-        "The environments found here: the active one first, marked with *; ▸ marks the one that all else on this screen "
-        "is about. Each is read in the background, two at once. Enter chooses one to work on; / leaves only those that hold what you type; r reads the chosen one "
-        "again, and x stops reading the others."
-    )
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Work on it")]
-
-
 class FindingList(ChoiceList[Finding]):
     """Findings, best first."""
 
     HELP = (
         "What is wrong, the likeliest first: with a text at hand what it tells, judged by the facts of the chosen "
         "environment; without one what the facts alone show. ✗ is confirmed by facts, ? cannot be told by them, "
-        "- is refuted. Enter opens one."
+        "- is refuted; ! is there, and nothing is known to fail by it yet. Enter opens one."
     )
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Open finding")]
 
@@ -122,7 +110,7 @@ class HomeScreen(BaseScreen):
         verdict.can_focus = False
         with Horizontal(id="top"):
             with Vertical(id="left"):
-                yield part("Environments", EnvironmentList(self._item, _prefix, empty=empty, id="environments"))
+                yield part("Environments", EnvironmentList(lambda: self.session.chosen, empty=empty, id="environments"))
             with Vertical(id="right"):
                 yield part("Host", LineView(id="host", about=HOST))
                 yield part("Chosen", LineView(id="about", about=CHOSEN))
@@ -156,7 +144,7 @@ class HomeScreen(BaseScreen):
         """Show what is known."""
         environments, findings = self.query_one(EnvironmentList), self.query_one(FindingList)
         environments.empty = "… looking for environments" if session.searching else NOTHING
-        environments.show(session.environments)
+        environments.show_environments(session.environments)
         # Only with another choice: later refreshes must not move the highlight away from where the user put it.
         if environments.chosen is None or session.chosen != self._marked:
             environments.highlight(session.chosen)
@@ -188,9 +176,6 @@ class HomeScreen(BaseScreen):
     def narrow(self) -> bool:
         """Whether the parts stand below each other."""
         return self.app.size.width < WIDE
-
-    def _item(self, known: Known, cells: int) -> list[Line]:
-        return environment_item(known, cells, chosen=known.prefix == self.session.chosen)
 
     def on_resize(self, event: events.Resize) -> None:
         """Other parts have room now."""
@@ -226,7 +211,9 @@ class HomeScreen(BaseScreen):
 
     @on(OptionList.OptionSelected, "#environments")
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        if event.option_id is not None:
+        if event.option_id == REST:
+            self.query_one(EnvironmentList).unfold()
+        elif event.option_id is not None:
             self.envmedic.effects.choose(event.option_id)
             self.query_one(FindingList).focus()
 
@@ -249,10 +236,6 @@ class HomeScreen(BaseScreen):
     def action_stop_reading(self) -> None:
         """Read no other environments in the background."""
         self.envmedic.effects.stop_reading()
-
-
-def _prefix(known: Known) -> str:
-    return known.prefix
 
 
 def _finding_key(finding: Finding) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 from envmedic.errors import EnvmedicError
@@ -24,10 +25,37 @@ _STATES: dict[str, tuple[str, Tone]] = {
 }
 
 
+_OTHER: Final = 2
+WORTH_FOLDING: Final = 3
+"""Environments without torch from which they are folded into a line."""
 PICTURES: Final = 2
 """Distributions shown that disagree with torch; the page on the finding has all."""
 ONE_LINE: Final = 60
 """Cells from which name and state stand in one line."""
+
+
+def listed(environments: Sequence[Known], chosen: str) -> tuple[list[Known], list[Known]]:
+    """Environments in the order in which they are shown: broken ones, then those with torch; and the rest.
+
+    The chosen one and the active one are never of the rest, and a few are not worth folding.
+    """
+    ordered = sorted(environments, key=_rank)
+    rest = [item for item in ordered if _rank(item)[0] == _OTHER and not item.found.active and item.prefix != chosen]
+    if len(rest) < WORTH_FOLDING:
+        return ordered, []
+    return [item for item in ordered if item not in rest], rest
+
+
+def _rank(known: Known) -> tuple[int, bool]:
+    broken = known.diagnosis is not None and known.diagnosis.explains
+    torch = known.environment.torch if known.environment is not None else known.found.torch
+    looked_at = known.phase == "failed" or torch is not None
+    return 0 if broken else 1 if looked_at and known.phase != "left" else _OTHER, not known.found.active
+
+
+def rest_item(count: int) -> list[Line]:
+    """The line that stands for environments that are folded away."""
+    return [line(f"   {count} others, without torch", "dim")]
 
 
 def environment_item(known: Known, cells: int, *, chosen: bool = False) -> list[Line]:

@@ -11,7 +11,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from envmedic.render.text import Line, TextPart, bare
-from envmedic.tui.widgets.content import content_of
+from envmedic.tui.widgets.content import MEASURE, content_of
 
 T = TypeVar("T")
 Draw = Callable[[T, int], Sequence[Line]]
@@ -69,7 +69,7 @@ class ChoiceList(OptionList, Generic[T]):
         self._shown = drawn
 
     def _drawn(self) -> dict[str, tuple[Line, ...]]:
-        width = max(self.scrollable_content_region.width - 1, 8)
+        width = min(max(self.scrollable_content_region.width - 1, 8), MEASURE)
         found: dict[str, tuple[Line, ...]] = {}
         for item in self._items:
             lines = tuple(self._draw(item, width))

@@ -9,6 +9,8 @@ from textual.content import Content
 
 from envmedic.render.text import Line, Tone, visible
 
+MEASURE: Final = 100
+"""Cells that a line of text has at most: longer ones are hard to follow back to the next."""
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",
     "good": "$tone-good",

@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from envmedic.render.cells import marked, wrapped
 from envmedic.render.text import Line, bare, visible
+from envmedic.tui.widgets.content import MEASURE
 
 if TYPE_CHECKING:
     from envmedic.tui.app import EnvmedicApp
@@ -32,7 +33,7 @@ class Toned(ScrollView):
 
 
 class LineView(Toned, can_focus=True):
-    """Lines of text, wrapped at the width that there is."""
+    """Lines of text, wrapped at the width that there is, and at what is read easily."""
 
     HELP = "A text. Scroll it with the arrow keys, PgUp and PgDn, Home and End; / searches it."
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,7 +82,7 @@ class LineView(Toned, can_focus=True):
         self._width = self.scrollable_content_region.width
         # before the first layout there is no width to wrap at
         if self._width:
-            self._rows = [row for line in self._lines for row in wrapped(line, self._width)]
+            self._rows = [row for line in self._lines for row in wrapped(line, min(self._width, MEASURE))]
             self.virtual_size = Size(self._width, len(self._rows))
         self.refresh()
 
