@@ -90,12 +90,23 @@ def applicable(text: str, values: Mapping[str, str]) -> Requirement | None:
 
     An invalid requirement counts for nothing: installers would refuse the distribution itself.
     """
+    requirement = parsed(text)
+    return requirement if requirement is not None and holds(requirement, values) else None
+
+
+@lru_cache(maxsize=16384)
+def parsed(text: str) -> Requirement | None:
+    """Return `text` as a requirement, not to be changed; None for an invalid one."""
+    # cached: an environment has thousands, and each proposal of a plan is held against all of them
     try:
-        requirement = Requirement(text)
+        return Requirement(text)
     except InvalidRequirement:
         return None
-    holds = requirement.marker is None or requirement.marker.evaluate(dict(values))
-    return requirement if holds else None
+
+
+def holds(requirement: Requirement, values: Mapping[str, str]) -> bool:
+    """Whether the marker of a requirement holds."""
+    return requirement.marker is None or requirement.marker.evaluate(dict(values))
 
 
 def meets(requirement: Requirement, found: str) -> bool:

@@ -33,10 +33,10 @@ from envmedic_kernels.catalogue import (
     units_of,
 )
 from envmedic_kernels.consumers import common
-from envmedic_kernels.harness import imports, supervise
+from envmedic_kernels.harness import imports, lending, supervise
 from envmedic_kernels.harness.sequence import run_sequences
 from envmedic_kernels.harness.together import run_together
-from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_by_side
+from envmedic_kernels.harness.units import SEED, describe, last_words, run_side_by_side, run_unit
 from envmedic_kernels.zygote import Zygote
 
 MARK = "@envmedic "
@@ -87,13 +87,13 @@ def find_gpus(limit_s, ask=visible_gpus):
     return Gpus(status=status, reason="looking for GPUs: " + last_words(ending))
 
 
-def run_units(requests, gpus, report):
-    """Run every unit of `requests` from this process, which holds what they import.
+def run_units(units, gpus, report):
+    """Run `units` from this process, which holds what they import.
 
     Those of one GPU share a few processes, others have one each beside them, and what does not pass there is run again
     alone. On the CPU one check runs at a time.
     """
-    waiting = units_of(requests, gpus)
+    waiting = list(units)
     first = [unit for unit in waiting if unit.on_gpu and unit.device != "cuda"]
     shared = [unit for unit in first if unit.request["name"] in TOGETHER]
     single = [unit for unit in first if unit not in shared]
@@ -128,10 +128,10 @@ def begun(requests, own, no_gpu, report, on_top=(), workers=1):
         for zygote in zygotes:
             zygote.proceed(gpus)
         mine = [request for request in requests if request["name"] in ON_TORCH]
-        run_units([request for request in mine if request["name"] not in QUIET], gpus, send)
+        run_units(units_of([request for request in mine if request["name"] not in QUIET], gpus), gpus, send)
         for zygote in zygotes:
             zygote.end()
-        run_units([request for request in mine if request["name"] in QUIET], gpus, send)
+        run_units(units_of([request for request in mine if request["name"] in QUIET], gpus), gpus, send)
 
     zygote = Zygote("torch", requests, report, own.get("torch"), on_top)
     zygote.begin(work)
@@ -144,7 +144,7 @@ def zygote_of(module, requests, own, send):
     if not mine and module not in own:
         return None
     zygote = Zygote(module, mine, send, own.get(module))
-    zygote.start(lambda gpus, up: run_units(mine, gpus, up))
+    zygote.start(lambda gpus, up: run_units(units_of(mine, gpus), gpus, up))
     return zygote
 
 
@@ -175,25 +175,53 @@ def run(requests, no_gpu, report, workers=1, *, torch_once=False, apart=False):
     if family:
         on_top, alone = (alone, []) if torch_once else ([], alone)
         zygote = begun(on_torch, own, no_gpu, hear, on_top, workers)
+    others = WithoutTorch(on_consumers, no_gpu, report, measured=any(request["name"] in QUIET for request in requests))
     # beside the checks: they wait for one process each, and those on GPUs hardly use a CPU
-    imports.run_imports(alone, workers, report, zygote and zygote.child, failed_there if apart else None)
+    units, beside = [*alone, *others.beside], zygote and zygote.child
+    imports.run_imports(units, workers, others.hear, beside, failed_there if apart else None)
     run_sequences([request for request in requests if request["name"] == "import-sequence"], workers, report)
     if zygote:
         zygote.end()
         left = [unit for unit in (*own.values(), *on_top) if unit.key not in heard]
         imports.run_imports(left, workers, report)
-    # after torch's: each opens a context of its own, and takes memory of a GPU that checks of torch may need
-    if on_consumers:
-        run_consumers(on_consumers, no_gpu, report)
+    others.end()
     report({"end": True})
 
 
-def run_consumers(requests, no_gpu, report):
-    """Run the checks of what computes without torch, each from this process, which has imported nothing."""
-    gpus = Gpus(reason=no_gpu)
-    if not no_gpu and any(request["gpu"] for request in requests):
-        gpus = find_gpus(max(request["timeout_s"] for request in requests), driver_gpus)
-    run_units(requests, gpus, report)
+class WithoutTorch:
+    """The checks of what computes without torch, each in a process that has imported nothing.
+
+    On a GPU each opens a context of its own, for which memory may lack beside checks of torch: what does not pass there
+    is run again alone. With `measured`, nothing of it runs on GPUs until the rest has ended.
+    """
+
+    def __init__(self, requests, no_gpu, report, *, measured):
+        asking = [request for request in requests if request["gpu"]]
+        self._gpus = Gpus(reason=no_gpu)
+        if not no_gpu and asking:
+            self._gpus = find_gpus(max(request["timeout_s"] for request in asking), driver_gpus)
+        units = units_of(requests, self._gpus)
+        self._nowhere = [unit for unit in units if unit.device == "cuda"]
+        self._on_gpus = {unit.key: unit for unit in units if unit.on_gpu and unit not in self._nowhere}
+        self._left = list(self._on_gpus.values()) if measured else []
+        self._report = report
+        self.beside = [unit for unit in units if unit not in (*self._left, *self._nowhere)]
+        """Those that run beside others."""
+
+    def hear(self, message):
+        """Report an outcome, unless it is to be asked again."""
+        unit = self._on_gpus.get(key_of(message))
+        if unit is not None and message["outcome"]["status"] not in ("pass", "skip"):
+            self._left.append(unit)
+        else:
+            self._report(message)
+
+    def end(self):
+        """Run what is left, and report it."""
+        for unit in self._left:
+            run_unit(unit, self._report)
+        for unit in self._nowhere:
+            self._report(unit.outcome(self._gpus.status, self._gpus.reason))
 
 
 def key_of(message):
@@ -286,6 +314,8 @@ def main(argv):
     options = parse(argv)
     if options.spec is not None:
         spec = json.loads(options.spec)
+        if spec.get("byte_code"):
+            lending.lend(spec["byte_code"])
         more = {name: spec.get(name, False) for name in ("torch_once", "apart")}
         run(spec["requests"], spec.get("no_gpu", ""), print_line, spec.get("workers", 1), **more)
         return 0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from envmedic.model.checks import Check
+from envmedic.model.checks import Check, Outcome, Phase
+from envmedic.model.events import Emit
 from envmedic.model.plan import SetEnv
-from envmedic.model.ports import ApplyOptions
+from envmedic.model.ports import ApplyOptions, Runner
 from envmedic.model.record import Record
 from envmedic.probe.packages.affected import unaffected
 from envmedic.tree import fingerprint
@@ -53,6 +54,40 @@ def test_what_nothing_of_the_change_concerns_is_left_out(tmp_path: Path, clone: 
 
 def all_but_fam(*_arguments: object) -> frozenset[str]:
     return frozenset({"other1", "other2"})
+
+
+NUMBA = Check(name="numba", role="informative", arguments=("pass",))
+
+
+@pytest.mark.parametrize(
+    ("spared", "library", "asked"),
+    [
+        ({"numba", "other1", "other2"}, "other2/other.so", False),
+        ({"other1", "other2"}, "other2/other.so", True),
+        ({"numba", "other1", "other2"}, "other2/libcudnn_ops.so.9", True),
+    ],
+)
+def test_a_library_beside_torch_is_asked_only_where_something_that_it_loads_can_have_changed(
+    world: World, spared: set[str], library: str, *, asked: bool
+) -> None:
+    world.unaffected = lambda *_arguments: frozenset(spared)
+    world.checks = by_module([])
+    seen: list[str] = []
+    run = world.checks
+
+    def note(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
+        seen.extend(f"{phase} {check.name}" for check in checks)
+        return run(checks, runner, phase, emit)
+
+    world.checks = note
+
+    def add(name: str) -> None:
+        if name == "step-taken":
+            (next(world.store.glob("*/env")) / SITE / library).write_bytes(b"")
+
+    record = world.apply(world.plan(checks=(*world.plan().checks, IMPORTS, NUMBA)), point=add)
+    assert record.state == "done", record.failure
+    assert ("after numba" in seen) == asked
 
 
 def test_the_full_profile_imports_all(world: World) -> None:

@@ -75,3 +75,33 @@ def test_many_checks_of_a_gpu_share_two_processes_where_cpus_are_free(tmp_path: 
     found = statuses(drive("--checks", checks, path=path, variables={"GPUS": "1", "CUDA_BUILD": "12.4"}))
     assert {status for (_, device), status in found.items() if device == GPU} <= {"pass", "skip"}
     assert len(set(notes.read_text().split())) == 2
+
+
+def test_those_that_take_long_begin_first_and_others_go_on_beside(tmp_path: Path) -> None:
+    path, notes = tmp_path / "path", tmp_path / "notes"
+    shutil.copytree(STAND_IN, path)
+    with (path / "torch" / "__init__.py").open("a") as module:
+        module.write(
+            "\nfrom envmedic_kernels.harness import together, units\n"
+            "together.MANY, together.LONG = 2, {'streams'}\n"
+            "os.sched_getaffinity = lambda _pid: set(range(8))\n"
+            "def _slow(unit, context, send, settle=None):\n"
+            f"    open({str(notes)!r}, 'a').write('%d %s\\n' % (os.getpid(), unit.name))\n"
+            "    if unit.name == 'streams':\n"
+            "        import time\n        deadline = time.monotonic() + 60\n"
+            f"        while open({str(notes)!r}).read().count('\\n') < 5 and time.monotonic() < deadline:\n"
+            "            time.sleep(0.05)\n"
+            "    units.attempt(unit, context, send, settle)\n"
+            "together.attempt = _slow\n"
+        )
+    found = statuses(
+        drive("--checks", "fft,autograd,sparse,streams", path=path, variables={"GPUS": "1", "CUDA_BUILD": "12.4"})
+    )
+    assert {status for (_, device), status in found.items() if device == GPU} <= {"pass", "skip"}
+    rows = [line.split() for line in notes.read_text().splitlines()]
+    (busy,) = {pid for pid, name in rows if name == "streams"}
+    assert sorted(name for pid, name in rows if pid != busy and name != "streams-graph") == [
+        "autograd",
+        "fft",
+        "sparse",
+    ]

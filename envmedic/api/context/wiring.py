@@ -94,7 +94,7 @@ def check_runner(
         return OutputJudge(settings)
 
     def run(checks: Sequence[Check], runner: Runner, phase: Phase, emit: Emit) -> tuple[Outcome, ...]:
-        from envmedic.api.context import check_seconds
+        from envmedic.api.context import check_seconds, lent_byte_code
         from envmedic.engine.verify import verification, waiting
 
         outcomes = verification.run_checks(
@@ -110,6 +110,7 @@ def check_runner(
             timeout_s=settings.timeout_s,
             devices=None if no_gpu or not any(check.gpu for check in checks) else devices(),
             earlier=check_seconds.load(target.real),
+            byte_code=lent_byte_code.folder(target.real),
         )
         if phase == "after":
             check_seconds.keep(target.real, waiting.seconds_of(outcomes))

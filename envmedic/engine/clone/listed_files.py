@@ -112,7 +112,14 @@ def _entries(path: Path, base: str) -> Iterator[tuple[str, str]]:
             if row is None:
                 return
             if row and row[0]:
-                yield os.path.normpath(os.path.join(base, row[0])), row[1] if row[1:] else ""  # noqa: PTH118
+                yield _joined(base, row[0]), row[1] if row[1:] else ""
+
+
+def _joined(base: str, name: str) -> str:
+    """The path of a name in a list, as text: lists have tens of thousands, and hardly one that is not plain."""
+    if name[0] in "/." or "/." in name or "//" in name or name[-1] == "/":
+        return os.path.normpath(os.path.join(base, name))  # noqa: PTH118
+    return f"{base}/{name}"
 
 
 def _of_conda(record: Path, root: Path) -> Iterator[str]:

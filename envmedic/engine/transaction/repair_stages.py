@@ -20,17 +20,20 @@ from envmedic.engine.transaction import compiling, shared_files, steps
 from envmedic.engine.transaction.preflight import Capabilities
 from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked, warnings
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
-from envmedic.model.checks import Check, Judgement, Outcome
+from envmedic.model.checks import Check, Judgement, Outcome, name_of
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import EventData, Notice, StepFinished, StepStarted, distinct
 from envmedic.model.plan import Advise, Install, Pin, Plan, Purge, Rebuild, RunInstaller, Step
 from envmedic.model.ports import Runner
 from envmedic.model.program import ProgramEnd
 from envmedic.model.record import Left, Round
+from envmedic.model.registries.check_kinds import CONSUMER_CHECKS
 from envmedic.tree import fingerprint
 
 FACTS = "facts"
 """The check that compares facts after the steps with those before: only what they refuted then counts."""
+_OPENED_BY_NAME = re.compile(r"lib(cu|nv|nccl)\w*\.so[.0-9]*")
+"""NVIDIA's libraries."""
 _COUNT = re.compile(r" \(\d+ lines like it\)$")
 _ERROR = re.compile(r"\w+(?:Error|Exception): \S.{9,}")
 """The last line of a traceback with a message that tells failures apart."""
@@ -317,7 +320,7 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
 
 
 def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """`checks` without the imports that nothing of what changed in the clone can affect."""
+    """`checks` without the imports, and those of libraries besides torch, that nothing of what changed can affect."""
     find = run.session.ports.unaffected
     steps_taken = [step for plan in run.plans for step in plan.steps]
     known = all(isinstance(step, Purge | Install | Rebuild | Pin | RunInstaller | Advise) for step in steps_taken)
@@ -332,16 +335,23 @@ def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     else:
         spared = find(run.session.prefix, clone, changed, moved)
     asked = {outcome.check for outcome in run.before}  # what was asked before is compared
-    found, left = [], 0
+    # what opens a library by its name is seen in no file
+    by_name = any(_OPENED_BY_NAME.fullmatch(name.rpartition("/")[2]) for name in changed)
+    spared_libraries = spared & (CONSUMER_CHECKS - set(map(name_of, asked))) if not by_name else frozenset()
+    found, left, libraries = [], 0, []
     for check in checks:
         names = check.arguments
+        if check.name in spared_libraries and check.role not in PROOF:
+            libraries.append(check.name)
+            continue
         if _may_narrow(check):
             names = tuple(name for name in names if name.partition(".")[0] not in spared or f"import {name}" in asked)
         left += len(check.arguments) - len(names)
         if names or not check.arguments:
             found.append(msgspec.structs.replace(check, arguments=names))
-    if left:
-        told = f"{left} imports are left out: nothing that they load has changed (--profile full runs them)"
+    if left or libraries:
+        what = " and ".join([*([f"{left} imports"] if left else []), *(f"the check of {name}" for name in libraries)])
+        told = f"{what} are left out: nothing that they load has changed (--profile full runs them)"
         run.session.emit(Notice(code="imports-left-out", message=told))
     return tuple(found)
 

@@ -47,10 +47,10 @@ def kept(place: Workplace) -> Iterator[None]:
 
 def lost(tree: Path, original: Fingerprint) -> tuple[str, ...]:
     """A line for each distribution in the clone `tree` that lacks files which it lists and which were there before."""
-    root = Path(os.path.realpath(tree))
+    root = os.path.realpath(tree)
     found: dict[str, list[str]] = {}
     for path, rows in claims(tree).items():
-        name = os.path.relpath(path, root)
+        name = path.removeprefix(f"{root}{os.sep}")
         if name in original.entries and not os.path.lexists(path):
             for folder in rows:
                 found.setdefault(folder, []).append(name)

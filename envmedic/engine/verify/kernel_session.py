@@ -131,20 +131,22 @@ def start(
     devices: str | None = None,
     torch_once: bool = False,
     apart: bool = False,
+    byte_code: Path | None = None,
 ) -> CommandResult:
     """Run `checks` (by the index under which they are reported) in one session.
 
     `no_gpu` is the reason for which GPUs are left alone, empty where they are not; `devices` is the
     value of CUDA_VISIBLE_DEVICES, None for that of this process; with `torch_once` no import begins with a process of
     its own where torch is imported anyway; with `apart` torch's companions do from the start, where they are expected to
-    fail. Raises OSError when the interpreter cannot be started.
+    fail; `byte_code` is a folder for that of modules that have none. Raises OSError when the interpreter cannot be started.
     """
     requests = [
         {"index": i, "name": c.name, "arguments": c.arguments, "gpu": c.gpu, "timeout_s": c.timeout_s, "seed": SEED}
         for i, c in checks.items()
     ]
     how = {"workers": concurrency.at_once(), "torch_once": torch_once, "apart": apart}
-    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, **how})
+    lent = {"byte_code": os.fspath(byte_code)} if byte_code is not None else {}
+    spec = json.dumps({"requests": requests, "no_gpu": no_gpu, **how, **lent})
     argv = (os.fspath(runner.python), "-B", os.fspath(KERNELS / "driver.py"), "--spec", spec)
     env = {**NO_BYTECODE, **({"CUDA_VISIBLE_DEVICES": devices} if devices is not None else {})}
     # a check that crashes or is stopped leaves its temporary files

@@ -93,22 +93,23 @@ def run_checks(
     timeout_s: float | None = None,
     devices: str | None = None,
     earlier: Mapping[str, float] = MappingProxyType({}),
+    byte_code: Path | None = None,
 ) -> tuple[Outcome, ...]:
     """Run every check on every device that it needs, and emit `CheckFinished` for each outcome as it comes.
 
     `pip_check` is the argv that lists unmet requirements; `facts` judges what is observed, `judge` what a user's
     program of a kept case prints; `home` is the environment of which the runner may have a copy; `no_gpu` leaves GPUs
     alone; `timeout_s` replaces each check's own limit, such a program's apart; `devices` is the value of
-    CUDA_VISIBLE_DEVICES for them; `earlier` has the seconds that checks took before, by name. Equal checks
-    run once, in the strongest of their roles. A crash, a hang or an interpreter that does not start is an outcome.
-    Raises InputError for an unknown check.
+    CUDA_VISIBLE_DEVICES for them; `earlier` has the seconds that checks took before, by name; `byte_code` is a folder
+    for byte code of modules that have none. Equal checks run once, in the strongest of their roles. A crash, a hang or
+    an interpreter that does not start is an outcome. Raises InputError for an unknown check.
     """
     for check in checks:
         known_check(check.name)
     chosen = merged(checks, timeout_s)
     run = _Run(chosen, runner, phase, emit, Waiting(chosen, earlier, concurrency.at_once()))
     emit(run.waiting.progress(phase))
-    _run_kernels(run, "--no-gpu was given" if no_gpu else "", devices)
+    _run_kernels(run, "--no-gpu was given" if no_gpu else "", devices, byte_code)
     for index in run.indices("pip-check"):
         run.add(index, _pip_check(run, run.checks[index], pip_check))
     for index in run.indices("programs"):
@@ -148,7 +149,7 @@ def _each_name_once(checks: list[Check]) -> list[Check]:
     return [check for check in checks if check.name != "import" or check.arguments or not taken]
 
 
-def _run_kernels(run: _Run, no_gpu: str, devices: str | None) -> None:
+def _run_kernels(run: _Run, no_gpu: str, devices: str | None, byte_code: Path | None) -> None:
     indices = run.indices(*_NO_KERNELS, others=True)
     nameless = [i for i in indices if run.checks[i].name in _OF_NAMES and not run.checks[i].arguments]
     for index in nameless:
@@ -166,7 +167,9 @@ def _run_kernels(run: _Run, no_gpu: str, devices: str | None) -> None:
     try:
         # in place only the path is new: torch is imported once for all that is looked at there
         how = {"torch_once": run.phase == "smoke", "apart": run.phase == "before"}
-        result = kernel_session.start(chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices, **how)
+        result = kernel_session.start(
+            chosen, run.runner, on_line, no_gpu=no_gpu, devices=devices, byte_code=byte_code, **how
+        )
     except OSError as error:
         _cut_off(run, indices, "crash", f"{run.runner.python} cannot be started: {error.strerror}", "")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from envmedic_kernels.harness import supervise
@@ -13,71 +14,99 @@ LANES = 4
 """Contexts of one GPU at most."""
 CPUS_EACH = 2
 """CPUs for each child, beside the imports."""
+LONG = frozenset({"long-attention", "complex-kernels", "training-steps", "conv-layers"})
+"""Checks that begin first: with cold caches one takes ten seconds, in which others go on."""
+END_S = 60.0
+"""Limit for a child to end after its last unit."""
 
 
 class Together:
-    """Units of one GPU that run in one child after the other; `again` are those that did not pass or were skipped there.
+    """A child that runs units of one GPU, one after the other, as long as `queue` has any; siblings take from it too.
 
     What crashes, hangs or fails may have broken the context for the next one, so the child ends with it, and the rest
-    goes on in another.
+    goes on in another. `again` are those that did not pass or were skipped there.
     """
 
-    def __init__(self, units, report):
-        self.left = list(units)
+    def __init__(self, queue, report):
+        self._queue = queue
         self.again = []
         self.child = None
         self._report = report
+        self._unit = None
+        self._units = []
+        self._asked = None
         self._begun = 0.0
-        self._failed = False
+
+    @property
+    def needed(self):
+        """Whether something is left to run."""
+        return bool(self._queue)
 
     def start(self):
-        """Begin with what is left."""
-        self._failed = False
-        self._begun = supervise.now()
-        units = list(self.left)
-        self.child = supervise.Supervised(lambda send: _run(units, send), units[0].request["timeout_s"], self._hear)
+        """Begin with the next one."""
+        # a child has the units that are left when it is forked, and is told the number of the next one
+        self._units = list(self._queue)
+        reader, self._asked = os.pipe()
+        units, limit_s = self._units, self._queue[0].request["timeout_s"]
+        self.child = supervise.Supervised(lambda send: _run(units, reader, send), limit_s, self._hear)
+        os.close(reader)
+        self._ask()
 
     def finish(self):
         """Take the end of the child."""
         self.child.finish()
-        if self.left and not self._failed:
-            self.again.append(self.left.pop(0))
+        os.close(self._asked)
+        if self._unit is not None:
+            self.again.append(self._unit)
+            self._unit = None
+
+    def _ask(self):
+        """Have the child run the next unit, or end where none is left."""
+        self._begun = supervise.now()
+        self._unit = self._queue.pop(0) if self._queue else None
+        number = self._units.index(self._unit) if self._unit is not None else len(self._units)
+        with contextlib.suppress(BrokenPipeError):  # it has just died, which `finish` sees
+            os.write(self._asked, b"%d\n" % number)
+        limit_s = self._unit.request["timeout_s"] if self._unit is not None else END_S
+        self.child.deadline = supervise.now() + limit_s
 
     def _hear(self, message):
-        unit = self.left.pop(0)
+        unit, self._unit = self._unit, None
         fields = message["outcome"]
         fields["seconds"] = supervise.now() - self._begun
-        self._begun = supervise.now()
-        self._failed = fields["status"] not in ("pass", "skip")
-        if self._failed:
+        if fields["status"] not in ("pass", "skip"):
             self.again.append(unit)
-        else:
-            self._report(message)
-        self.child.deadline = supervise.now() + (self.left[0] if self.left else unit).request["timeout_s"]
+            self.child.deadline = supervise.now() + END_S
+            return
+        self._report(message)
+        self._ask()
 
 
-def _run(units, send):
-    """Run units one after the other in this process, until one fails."""
+def _run(units, reader, send):
+    """Run those of `units` whose numbers come from `reader`, until one fails."""
     import torch
 
     # read once for each process, so before the first check that compiles: what an earlier process compiled proves nothing
     os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
-    for unit in units:
-        heard = []
-        attempt(unit, context_of(unit), heard.append, torch.cuda.synchronize)
-        send(heard[0])
-        if heard[0]["outcome"]["status"] == "fail":
-            return
-        # the next one begins with memory of its own
-        torch.cuda.empty_cache()
+    with open(reader, encoding="ascii") as numbers:
+        for line in iter(numbers.readline, ""):
+            number = int(line)
+            if number == len(units):
+                return
+            unit, heard = units[number], []
+            attempt(unit, context_of(unit), heard.append, torch.cuda.synchronize)
+            send(heard[0])
+            if heard[0]["outcome"]["status"] not in ("pass", "skip"):
+                return
+            # the next one begins with memory of its own
+            torch.cuda.empty_cache()
 
 
 class Alone:
     """A unit in a child of its own: it starts processes, compiles or imports packages."""
 
-    left = ()
-
     def __init__(self, unit, report):
+        self.needed = True
         self.again = []
         self.child = None
         self._unit = unit
@@ -86,6 +115,7 @@ class Alone:
 
     def start(self):
         """Begin."""
+        self.needed = False
         self.child = supervise.Supervised(self._job.work, self._job.limit_s, self._job.on_message)
 
     def finish(self):
@@ -106,26 +136,31 @@ def run_together(units, single, at_once, report):
     units that are to be run again, by themselves.
     """
     devices = {}
-    for unit in units:
+    for unit in sorted(units, key=lambda unit: unit.request["name"] not in LONG):
         devices.setdefault(unit.device, []).append(unit)
     children = max(1, len(os.sched_getaffinity(0)) // CPUS_EACH)
     waiting = []
     for of_device in devices.values():
         lanes = max(1, min(LANES, children // len(devices), len(of_device) // MANY))
-        waiting += [Together(of_device[lane::lanes], report) for lane in range(lanes)]
+        waiting += [Together(of_device, report) for _ in range(lanes)]
     waiting += [Alone(unit, report) for unit in single]
     at_once = min(at_once, max(len(devices), children))
     done, running = [], []
     while waiting or running:
         while waiting and len(running) < at_once:
-            running.append(waiting.pop(0))
-            running[-1].start()
-        supervise.listen([item.child for item in running])
+            item = waiting.pop(0)
+            if not item.needed:
+                done.append(item)
+                continue
+            item.start()
+            running.append(item)
+        if running:
+            supervise.listen([item.child for item in running])
         for item in list(running):
             if not item.child.ended():
                 item.child.press()
                 continue
             item.finish()
             running.remove(item)
-            (waiting if item.left else done).append(item)
+            (waiting if item.needed else done).append(item)
     return [unit for item in done for unit in item.again]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from packaging.utils import canonicalize_name
 
-from envmedic.compat.installed_requirements import Unmet, applicable, markers, meets
+from envmedic.compat.installed_requirements import Unmet, applicable, holds, markers, meets, parsed
 from envmedic.model.facts import Environment
 from envmedic.model.plan import Artifact
 
@@ -75,9 +75,9 @@ def newly_unmet(
         if item.name in after:
             continue
         for text in item.requires:
-            requirement = applicable(text, values)
+            requirement = parsed(text)
             name = canonicalize_name(requirement.name) if requirement else ""
-            if requirement is None or name not in after or name not in before:
+            if requirement is None or name not in after or name not in before or not holds(requirement, values):
                 continue
             new = after[name]
             # A requirement that is unmet today is not the plan's doing, and must not block the repair of something

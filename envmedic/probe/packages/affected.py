@@ -27,8 +27,10 @@ _SCRIPTS = frozenset({"console_scripts", "gui_scripts"})
 _EVERYWHERE = re.compile(r"(.*\.pth|pyvenv\.cfg|bin/python[0-9.]*|(.*/)?(site|user)customize\.py)")
 """Files that every start of Python reads."""
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^#\n]*", re.MULTILINE)
-_READERS = 8
+_READERS = 16
 """Processes that read sources at a time."""
+_PART = 200
+"""Modules that one of them reads before the next ones."""
 
 
 @dataclass
@@ -204,35 +206,51 @@ def _needed(library: Path, changed: set[str]) -> tuple[frozenset[str], str]:
 def _named(
     packages: Sequence[_Package], names: set[str], libraries: set[str], tops: dict[str, frozenset[str]]
 ) -> dict[str, tuple[bool, frozenset[str]]]:
-    """By package: whether it names one of `names` or `libraries`, and which packages it names that it requires."""
+    """By package: whether it names one of `names` or `libraries`, and which packages it names that it requires.
+
+    An import, a text of its own or an entry point names a package, and a whole word a library.
+    """
+    required = {item.name: frozenset(top for name in item.requires for top in tops.get(name, ())) for item in packages}
+    parts = _parts(packages)
 
     def scan(number: int) -> tuple[bool, frozenset[str]]:
-        item = packages[number]
-        required = frozenset(top for name in item.requires for top in tops.get(name, ()))
-        return _scanned(item, frozenset(names), libraries, required)
+        item, modules = parts[number]
+        return _scanned(modules, frozenset(names) | required[item.name], libraries)
 
-    found = spread(scan, len(packages), most=_READERS)
-    return {item.name: answer for item, answer in zip(packages, found, strict=True)}
+    direct = {
+        item.name: any(re.search(rf"=\s*{re.escape(name)}\b", item.entry_points) for name in names) for item in packages
+    }
+    seen: dict[str, set[str]] = {item.name: set() for item in packages}
+    for (item, _), (loads, found) in zip(parts, spread(scan, len(parts), most=_READERS), strict=True):
+        direct[item.name] = direct[item.name] or loads or not names.isdisjoint(found)
+        seen[item.name] |= found
+    return {name: (direct[name], required[name] & seen[name]) for name in direct}
 
 
-def _scanned(
-    item: _Package, names: frozenset[str], libraries: set[str], required: frozenset[str]
-) -> tuple[bool, frozenset[str]]:
-    """See `_named`: an import, a text of its own or an entry point names a package, and a whole word a library."""
-    direct = any(re.search(rf"=\s*{re.escape(name)}\b", item.entry_points) for name in names)
+def _parts(packages: Iterable[_Package]) -> list[tuple[_Package, tuple[str, ...]]]:
+    """The modules of packages in parts of like size: a third of all can be those of one."""
+    return [
+        (item, modules[first : first + _PART])
+        for item in packages
+        for modules in [tuple(item.modules())]
+        for first in range(0, len(modules), _PART)
+    ]
+
+
+def _scanned(modules: Iterable[str], names: frozenset[str], libraries: set[str]) -> tuple[bool, frozenset[str]]:
+    """Whether sources name one of `libraries`, and which of `names`."""
     loaded = [(name.encode(), re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)".encode())) for name in libraries]
-    left = {name: name.encode() for name in names | required}
-    seen: set[str] = set()
-    for data in _sources(item):
+    left = {name: name.encode() for name in names}
+    loads = False
+    for data in _sources(modules):
         here = [name for name, word in left.items() if word in data]
         if here:
             imports = b"\n".join(_IMPORTS.findall(data))
-            found = [name for name in here if _names(name, data, imports)]
-            seen.update(found)
-            for name in found:
-                del left[name]
-        direct = direct or any(word in data and pattern.search(data) for word, pattern in loaded)
-    return direct or bool(seen & names), frozenset(seen & required)
+            for name in here:
+                if _names(name, data, imports):
+                    del left[name]
+        loads = loads or any(word in data and pattern.search(data) for word, pattern in loaded)
+    return loads, names - left.keys()
 
 
 def _names(name: str, data: bytes, imports: bytes) -> bool:
@@ -257,16 +275,18 @@ def _naming_parts(packages: Sequence[_Package], tops: set[str]) -> set[str]:
     pattern = re.compile(rf"{part}|[\"'](?:{either})\.[\w.]+[\"']".encode(), re.MULTILINE)
     words = [name.encode() for name in tops]
 
+    parts = _parts(packages)
+
     def names_one(number: int) -> bool:
-        sources = _sources(packages[number])
+        sources = _sources(parts[number][1])
         return any(any(word in data for word in words) and pattern.search(data) for data in sources)
 
-    found = spread(names_one, len(packages), most=_READERS)
-    return {item.name for item, naming in zip(packages, found, strict=True) if naming}
+    found = spread(names_one, len(parts), most=_READERS)
+    return {item.name for (item, _), naming in zip(parts, found, strict=True) if naming}
 
 
-def _sources(item: _Package) -> Iterator[bytes]:
-    for module in item.modules():
+def _sources(modules: Iterable[str]) -> Iterator[bytes]:
+    for module in modules:
         try:
             with open(module, "rb") as file:  # noqa: PTH123  # see `modules`
                 data = file.read()
