@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +94,8 @@ def of_record(record: Record) -> Report:
     made = msgspec.structs.replace(
         made, unchanged=made.unchanged - sum(bool(item.before and item.after) for item in made.changes)
     )
-    return msgspec.convert(_mapped(msgspec.to_builtins(made), _shared), Report)
+    names = _names(record.prefix)
+    return msgspec.convert(_mapped(msgspec.to_builtins(made), lambda text: _shared(text, names)), Report)
 
 
 def _changes(record: Record) -> tuple[DistributionChange, ...]:
@@ -128,20 +131,36 @@ def _place(prefix: str) -> str:
     return f"~{shlex.quote(prefix.removeprefix(home))}" if prefix.startswith(home + "/") else shlex.quote(prefix)
 
 
-def _shared(text: str) -> str:
-    """`text` without secrets, the home directory, and the user's name in paths."""
+def _shared(text: str, names: Collection[str]) -> str:
+    """`text` without secrets, the home directory, and the names of users in paths."""
     clean = redact_text(text)
     home = str(xdg.home())
     if home != "/":
         clean = re.sub(rf"{re.escape(home)}(?=\W|$)", "~", clean)
-    return re.sub(rf"(?<=/){re.escape(_user())}(?=/|$)", "USER", clean)
+    users = "|".join(map(re.escape, sorted(names)))
+    return re.sub(rf"(?<=/)(?:{users})(?=[/\s'\"]|$)|(?<=/home/)[^/\s'\"]+", "USER", clean)
 
 
-def _user() -> str:
+def _names(prefix: str) -> set[str]:
+    """The user and the owner of the environment, who may be another one where root repairs it."""
+    names = {os.environ.get("SUDO_USER", ""), *(_name_of(uid) for uid in _owners(prefix))}
+    with suppress(KeyError, OSError):  # a number that no name belongs to
+        names.add(getpass.getuser())
+    return names - {""}
+
+
+def _owners(prefix: str) -> set[int]:
+    owners = {os.getuid()}
+    with suppress(OSError):  # it may be gone since
+        owners.add(os.stat(prefix).st_uid)  # noqa: PTH116  # paths of documents are texts
+    return owners
+
+
+def _name_of(uid: int) -> str:
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a number that no name belongs to
-        return str(os.getuid())
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -58,7 +58,7 @@ def build_parser() -> Parser:
     _command(commands, "redo", "bring back a repair that was undone", _back)
     _command(commands, "history", "list repairs and snapshots, and what is kept of them")
     _command(commands, "diff", "show what differs between two states, or what changed outside envmedic", _diff)
-    _command(commands, "report", "write a repair up to show it: Markdown, a picture, a page", _report)
+    _command(commands, "report", "write a report of a repair: Markdown, a picture or a page", _report)
     _command(commands, "recover", "finish or drop an interrupted repair")
     _command(commands, "prune", "remove kept states, and free their disk space", _prune)
     _command(
@@ -66,9 +66,7 @@ def build_parser() -> Parser:
     )
     _command(commands, "explain", "explain a fault or a playbook in plain words", _explain, target=False)
     _command(commands, "check", "say whether a package would work here, and what it would change", _check)
-    _command(
-        commands, "data", "the compatibility tables: which are in use, newer ones, or one version", _data, bare=True
-    )
+    _command(commands, "data", "show, update or pin the compatibility tables", _data, bare=True)
     _command(
         commands, "guard", "say whether a command would undo a repair or break something, without running it", _guard
     )
@@ -76,7 +74,7 @@ def build_parser() -> Parser:
     _command(
         commands,
         "fleet",
-        "compare many machines by the documents that they sent; opens no connection",
+        "compare and repair many machines from the documents that they sent; opens no connection",
         _fleet,
         bare=True,
     )
@@ -135,7 +133,7 @@ def _output(parser: Parser) -> None:
 def _target(parser: Parser) -> None:
     group = parser.add_argument_group(
         "environment (default: the active one)",
-        "apply, snapshot, undo, redo and prune settle an interrupted repair of it first, other commands tell of it.",
+        "If a repair of it was interrupted: apply, snapshot, undo, redo and prune settle it first, other commands report it.",
     ).add_mutually_exclusive_group()
     parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
     parser.option(
@@ -175,8 +173,7 @@ def _sources(parser: Parser) -> None:
         action="append",
         type=installer,
         metavar="|".join(INSTALLERS),
-        help=f"what installs wheels (default: {DEFAULT}), or conda packages (default: {DEFAULT_OF_CONDA}); "
-        "may be given for both",
+        help=f"installer of wheels (default: {DEFAULT}) or of conda packages (default: {DEFAULT_OF_CONDA}); can be repeated",
     )
 
 
@@ -188,13 +185,15 @@ def _what(parser: Parser) -> None:
         "--policy",
         group=group,
         choices=POLICIES,
-        help="no fault to fix: upgrade torch and everything tied to its version. keep-torch: what belongs to torch fits it "
-        "again; keep-release: the same torch for a newer CUDA; keep-cuda-variant: the newest torch for the same CUDA; "
+        help="no fault to fix: upgrade torch and everything tied to its version. keep-torch: only the packages that belong "
+        "to torch; keep-release: the same torch for a newer CUDA; keep-cuda-variant: the newest torch for the same CUDA; "
         "newest: the newest torch that works here",
     )
     parser.option("--way", group=group, metavar="TITLE", help="use this alternative from the plan")
     group.add_argument(
-        "--reproduce", action="store_true", help="with `-- CMD…`: the failing command, whose outcome is the check"
+        "--reproduce",
+        action="store_true",
+        help="with `-- CMD…`: run the failing command; the repair counts if it then works",
     )
     _last(group)
     parser.option(
@@ -202,7 +201,7 @@ def _what(parser: Parser) -> None:
         group=group,
         type=seconds,
         metavar="SECONDS",
-        help="with --last: the program has passed after this time without the reported error, and is stopped "
+        help="with --last: a program that runs this long without the reported error has passed, and is stopped "
         "(default: twice the time to its failure, at least 60)",
     )
 
@@ -210,7 +209,9 @@ def _what(parser: Parser) -> None:
 def _last(group: argparse._ActionsContainer) -> None:
     # no variable may set it: it is about one failure
     group.add_argument(
-        "--last", action="store_true", help="the last failure under `envmedic run -- CMD`; in a repair, CMD decides"
+        "--last",
+        action="store_true",
+        help="use the last failure of `envmedic run -- CMD`; a repair counts if CMD then works",
     )
 
 
@@ -221,11 +222,13 @@ def _checks(parser: Parser) -> None:
 
 def _diagnose(parser: Parser) -> None:
     parser.add_argument("logs", nargs="*", metavar="LOG", help="the error text, `-` for stdin")
-    parser.option("--log-only", action="store_true", help="the text alone: no environment and no host facts")
+    parser.option(
+        "--log-only", action="store_true", help="read the text alone: neither an environment nor this machine"
+    )
     parser.add_argument(
         "--reproduce",
         action="store_true",
-        help="with `-- CMD…`: run it in the environment as it is, without a terminal, and diagnose how it fails",
+        help="with `-- CMD…`: run the command in the environment as it is, without a terminal, and diagnose its failure",
     )
     _last(parser)
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
@@ -242,20 +245,22 @@ def _run(parser: Parser) -> None:
     parser.option(
         "--no-ask",
         action="store_true",
-        help="do not offer the repair (default: asked on a terminal, 30 s without an answer is no)",
+        help="do not offer the repair (default: ask on a terminal; no answer in 30 s means no)",
     )
-    parser.option("--report", metavar="FILE", help="write the diagnosis there (default: stderr); NAME.json as JSON")
+    parser.option(
+        "--report", metavar="FILE", help="write the diagnosis to this file (default: stderr); NAME.json gets JSON"
+    )
     parser.option("--playbook", metavar="FILE", help="also match this playbook")
     _host(parser)
 
 
 def _facts(parser: Parser) -> None:
-    parser.option("--host-only", action="store_true", help="the host alone")
+    parser.option("--host-only", action="store_true", help="read the machine only, no environment")
     parser.option(
         "--content",
         action="store_true",
-        help="a small document of what is installed, with one digest: the same for equal environments at other paths, on "
-        "other machines",
+        help="list what is installed in a small document with one digest; equal environments have the same digest at any "
+        "path and on any machine",
     )
     _host(parser)
     _deep(parser)
@@ -273,16 +278,16 @@ def _plan(parser: Parser) -> None:
     parser.option(
         "--fetch",
         action="store_true",
-        help="fetch what it installs into the cache, so that it can be carried out with --offline",
+        help="download what the plan installs into the cache, so that `apply --offline` needs no network",
     )
     parser.option("-o", "--output", metavar="FILE", help="write the plan for `envmedic apply FILE`")
     parser.option(
         "--for-class",
         action="store_true",
-        help="for every machine with the same content at this path, the same Python, types of GPU and branch of the driver; "
-        "`apply FILE` there checks that, and resolves nothing",
+        help="make the plan for every machine with the same content at this path, the same Python, GPU types and driver "
+        "branch; `apply FILE` checks that there and resolves nothing",
     )
-    _allow(parser, help_text="pinned: walk around pins of yours where no plan keeps them; the others are for `apply`")
+    _allow(parser, help_text="pinned: break your pins where no plan keeps them; the other names are for `apply`")
 
 
 def _apply(parser: Parser) -> None:
@@ -299,7 +304,11 @@ def _apply(parser: Parser) -> None:
     _checks(parser)
     parser.option("-y", "--yes", action="store_true", help="do not ask")
     parser.option("--dry-run", action="store_true", help="the same as `envmedic plan`")
-    parser.add_argument("--lock", metavar="DIR", help="after the repair, write lock files of what was verified there")
+    parser.add_argument(
+        "--lock",
+        metavar="DIR",
+        help="after the repair, write lock files of the verified environment into this directory",
+    )
     group = parser.add_argument_group("transaction")
     parser.option("--clone", group=group, choices=("auto", *CLONE_MODES), default="auto", help="how to clone")
     parser.option(
@@ -307,7 +316,7 @@ def _apply(parser: Parser) -> None:
         group=group,
         choices=("auto", *STAGING_MODES),
         default="auto",
-        help="how to run in the clone",
+        help="how steps and checks run in the clone",
     )
     parser.option(
         "--max-rounds", group=group, type=at_least(1), default=4, help="rounds of the repair loop (default: 4)"
@@ -317,19 +326,24 @@ def _apply(parser: Parser) -> None:
         group=group,
         choices=("standard", "full"),
         default="standard",
-        help="full: import packages that nothing of what changes can affect, too",
+        help="full also imports packages that the change cannot affect",
     )
     parser.option("--keep", group=group, type=at_least(0), default=1, help="generations kept for undo (default: 1)")
     parser.option(
-        "--keep-partial", group=group, action="store_true", help="keep a repair that leaves a part of what was reported"
+        "--keep-partial",
+        group=group,
+        action="store_true",
+        help="keep a repair that solves only a part of what was reported",
     )
     parser.option(
         "--edit-project",
         group=group,
         action="store_true",
-        help="write manifest and lock of the project too, as the plan shows them, so that the next sync keeps the repair",
+        help="also write the manifest and lock of the project, as the plan shows them, so that its next sync keeps the repair",
     )
-    _allow(parser, group, help_text="lift a protection (pinned: your pins, where no plan keeps them); can be repeated")
+    _allow(
+        parser, group, help_text="lift a protection (pinned: break your pins where no plan keeps them); can be repeated"
+    )
 
 
 def _allow(parser: Parser, group: argparse._ArgumentGroup | None = None, *, help_text: str) -> None:
@@ -347,16 +361,16 @@ def _verify(parser: Parser) -> None:
         help="checks to run (default: standard)",
     )
     parser.option(
-        "--lock", metavar="FILE", help="hold the environment against this lock, and its files against records"
+        "--lock", metavar="FILE", help="compare the environment with this lock, and its files with their records"
     )
     parser.option(
         "--seed",
         type=int,
         metavar="NUMBER",
-        help="of the numbers that checks compute with, as an earlier run printed it",
+        help="seed of the numbers that checks compute with, as an earlier run printed it",
     )
     parser.option(
-        "--baseline", metavar="FILE", help="an earlier `verify --json`: say what got worse, which alone decides"
+        "--baseline", metavar="FILE", help="compare with an earlier `verify --json`: only what got worse since counts"
     )
     _checks(parser)
     _host(parser)
@@ -368,15 +382,21 @@ def _wrapped(parser: Parser, *, words: str) -> None:
 
     parser.add_argument("words", nargs="*", metavar=words, help="the installer's own command, after the options below")
     parser.add_argument(
-        "--force", action="store_true", help="although it would undo a repair or break something; undo goes back"
+        "--force",
+        action="store_true",
+        help="run it even if it would undo a repair or break something; `undo` goes back",
     )
     parser.option("-y", "--yes", action="store_true", help="do not ask about programs that run from the environment")
-    parser.option("--offline", action="store_true", help="foresee it with caches only")
+    parser.option("--offline", action="store_true", help="predict its effects from caches only, without a network")
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for the command, and for each check")
     group = parser.add_argument_group("transaction")
     parser.option("--clone", group=group, choices=("auto", *CLONE_MODES), default="auto", help="how to clone")
     parser.option(
-        "--staging", group=group, choices=("auto", *STAGING_MODES), default="auto", help="how to run in the clone"
+        "--staging",
+        group=group,
+        choices=("auto", *STAGING_MODES),
+        default="auto",
+        help="how steps and checks run in the clone",
     )
     parser.option("--keep", group=group, type=at_least(0), default=3, help="generations kept for undo (default: 3)")
     _allow(parser, group, help_text="lift a protection")
@@ -385,12 +405,12 @@ def _wrapped(parser: Parser, *, words: str) -> None:
 def _snapshot(parser: Parser) -> None:
     from envmedic.model.registries.modes import CLONE_MODES
 
-    parser.option("-m", "--message", metavar="TEXT", default="", help="a text that stands in the history")
+    parser.option("-m", "--message", metavar="TEXT", default="", help="a note for the history")
     parser.option(
         "--clone",
         choices=("auto", *CLONE_MODES),
         default="auto",
-        help="how to clone; with `link` a file that is edited in place later changes in the snapshot too",
+        help="how to clone; with `link`, later edits in place change the file in the snapshot too",
     )
     _allow(parser, help_text="lift a protection")
 
@@ -408,41 +428,46 @@ def _back(parser: Parser) -> None:
 def _undo(parser: Parser) -> None:
     _back(parser)
     parser.add_argument(
-        "--plan", metavar="FILE", help="the repair of this plan for a class; where that is done already, nothing"
+        "--plan",
+        metavar="FILE",
+        help="undo the repair of this plan for a class; where it is undone already, do nothing",
     )
     parser.add_argument("--dry-run", action="store_true", help="with --plan: say what would be undone")
     parser.option(
-        "--keep-new", action="store_true", help="carry over the files that are new since, which otherwise stay behind"
+        "--keep-new", action="store_true", help="carry over the files that you added since; otherwise they stay behind"
     )
 
 
 def _diff(parser: Parser) -> None:
     state = "a transaction of `envmedic history`, `found` for what was there before, or `now`"
     parser.add_argument("before", nargs="?", metavar="FROM", help=f"{state} (default: the live generation)")
-    parser.add_argument("after", nargs="?", metavar="TO", help="likewise (default: now)")
+    parser.add_argument("after", nargs="?", metavar="TO", help="the same (default: now)")
 
 
 def _report(parser: Parser) -> None:
     from envmedic.model.answers.report import FORMS
 
     parser.add_argument("transaction", nargs="?", help="as `envmedic history` names it (default: the newest)")
-    parser.option("--format", choices=FORMS, help="of the report (default: by the name of the file, else markdown)")
     parser.option(
-        "-o", "--output", metavar="FILE|DIR", help="write it there; a directory gets all forms (default: stdout)"
+        "--format", choices=FORMS, help="format of the report (default: from the name of the file, else markdown)"
+    )
+    parser.option(
+        "-o", "--output", metavar="FILE|DIR", help="where to write it; a directory gets all formats (default: stdout)"
     )
 
 
 def _prune(parser: Parser) -> None:
     parser.option(
-        "--keep", type=at_least(0), metavar="N", help="all but the N nearest (default: 0, without another limit)"
+        "--keep", type=at_least(0), metavar="N", help="keep the N nearest (default: 0, if no other limit is given)"
     )
-    parser.option("--older-than", type=age, metavar="AGE", help="those that are older, such as 12h, 30d or 8w")
+    parser.option("--older-than", type=age, metavar="AGE", help="remove older ones, such as 12h, 30d or 8w")
     parser.option(
-        "--max-size", type=size, metavar="SIZE", help="the farthest, until the rest takes no more, such as 20GB"
+        "--max-size",
+        type=size,
+        metavar="SIZE",
+        help="remove the oldest until the rest takes no more than this, such as 20GB",
     )
-    parser.option(
-        "--drop-new", action="store_true", help="also trees with files that exist nowhere else, which otherwise stay"
-    )
+    parser.option("--drop-new", action="store_true", help="also remove trees with files that exist nowhere else")
     parser.option("-y", "--yes", action="store_true", help="do not ask")
 
 
@@ -460,77 +485,81 @@ def _verbs(parser: Parser) -> Callable[[str, str], Parser]:
 
 def _data(parser: Parser) -> None:
     verb = _verbs(parser)
-    verb("status", "the tables in use, how old they are, and data files that are not used; asks nobody")
+    verb("status", "show the tables in use, their age, and data files that are not used; needs no network")
     update = verb("update", "fetch newer tables: the wheel envmedic-data from your indexes, or a file")
     update.add_argument("source", nargs="?", metavar="FILE", help="a wheel of envmedic-data, or a data file")
     update.option("--sha256", metavar="HEX", help="the file must have this SHA-256")
-    pinned = verb("pin", "keep the tables at one version, which a newer one does not replace")
+    pinned = verb("pin", "keep one version of the tables, even if a newer one is there")
     pinned.add_argument("version", nargs="?", metavar="VERSION", help="such as 2026.11.4 (default: the one in use)")
-    pinned.add_argument("--off", action="store_true", help="no version is pinned any longer: the newest one counts")
+    pinned.add_argument("--off", action="store_true", help="pin no version any longer: use the newest one")
     for found in (update, pinned):
         found.option(
             "--find-links", action="append", default=[], metavar="DIR|URL", help="also look for the wheel here"
         )
-        found.option("--offline", action="store_true", help="ask no index: what is here and in --find-links only")
+        found.option("--offline", action="store_true", help="ask no index: use only what is here and in --find-links")
 
 
 def _playbooks(parser: Parser) -> None:
     verb = _verbs(parser)
-    verb("list", "the playbooks found")
-    verb("show", "one playbook, as its file has it").add_argument("playbook", metavar="ID|FILE")
-    verb("validate", "all mistakes of playbook files").add_argument("files", nargs="+", metavar="FILE")
-    test = verb("test", "does a playbook find what it should, and nothing else")
+    verb("list", "list the playbooks found")
+    verb("show", "print the file of a playbook").add_argument("playbook", metavar="ID|FILE")
+    verb("validate", "list all mistakes of playbook files").add_argument("files", nargs="+", metavar="FILE")
+    test = verb("test", "test whether a playbook finds what it should, and nothing else")
     test.add_argument("file", metavar="FILE", help="the playbook")
     test.add_argument("logs", nargs="*", metavar="LOG", help="error texts that it should be found in")
-    verb("schema", "the JSON schema of playbooks, for an editor")
+    verb("schema", "print the JSON schema of playbooks, for an editor")
 
 
 def _fleet(parser: Parser) -> None:
     verb = _verbs(parser)
-    survey = verb("survey", "the classes of machines, and in what they differ")
-    survey.option("--on", metavar="ENGINE", help="print the command that collects: ansible:INVENTORY or slurm:NODES")
+    survey = verb("survey", "show the classes of machines, and how they differ")
+    survey.option(
+        "--on", metavar="ENGINE", help="print the command that collects facts: ansible:INVENTORY or slurm:NODES"
+    )
     # neither `prefix` nor its variable: nothing is looked at there on this machine
     survey.add_argument("-p", "--prefix", dest="node_prefix", metavar="PATH", help="with --on: the environment there")
     survey.add_argument(
-        "--envmedic", metavar="COMMAND", help="with --on: what starts envmedic there (default: envmedic)"
+        "--envmedic", metavar="COMMAND", help="with --on: the command that starts envmedic there (default: envmedic)"
     )
-    diagnose = verb("diagnose", "what is wrong in each class of machines, by their facts and an error text")
+    diagnose = verb("diagnose", "say what is wrong in each class of machines, from their facts and an error text")
     diagnose.option("--log", metavar="FILE", help="the error text, `-` for stdin")
-    drift = verb("drift", "which machines have another content than one of them, and in what")
+    drift = verb("drift", "show which machines differ from one of them, and how")
     drift.option(
         "--against",
         metavar="NODE|FILE",
-        help="a machine, a document of facts, or a lock (default: what most of them have)",
+        help="a machine, a document of facts, or a lock (default: the content that most machines have)",
     )
-    plan = verb("plan", "what makes a plan for each class of machines, for the engine to run")
-    plan.add_argument("--on", metavar="ENGINE", required=True, help="what runs it: ansible:INVENTORY or slurm:NODES")
+    plan = verb("plan", "write and print what the engine runs to plan a repair for each class of machines")
+    plan.add_argument(
+        "--on", metavar="ENGINE", required=True, help="the engine that runs it: ansible:INVENTORY or slurm:NODES"
+    )
     plan.add_argument(
         "-p", "--prefix", dest="node_prefix", metavar="PATH", required=True, help="the environment on the machines"
     )
-    plan.add_argument("--log", metavar="FILE", help="the error text; classes that it is no fault of are left out")
-    plan.add_argument("--playbook", dest="node_playbook", metavar="ID", help="the playbook to follow in place of it")
+    plan.add_argument("--log", metavar="FILE", help="the error text; classes without that fault are left out")
+    plan.add_argument(
+        "--playbook", dest="node_playbook", metavar="ID", help="the playbook to follow, without an error text"
+    )
     plan.add_argument(
         "-o", "--output", metavar="DIR", required=True, help="the directory of this repair; a shared one for Slurm"
     )
     _nodes(plan)
-    rollout = verb("rollout", "what repairs the machines that are left, canaries first, for the engine to run")
+    rollout = verb("rollout", "write and print what the engine runs to repair the remaining machines, canaries first")
     rollout.add_argument(
-        "--canary", type=at_least(0), metavar="N", help="machines of each class that come first (default: 1)"
+        "--canary", type=at_least(0), metavar="N", help="number of machines of each class that come first (default: 1)"
     )
     rollout.add_argument(
         "--batches", metavar="SIZES", help="sizes of the batches after that, the last repeated (default: 10%%,100%%)"
     )
     rollout.add_argument(
-        "--max-fail", metavar="N|PART", help="machines of a batch that may fail, such as 1 or 2%% (default: 0)"
+        "--max-fail", metavar="N|PART", help="how many machines of a batch may fail, such as 1 or 2%% (default: 0)"
     )
-    rollout.add_argument("--retry", action="store_true", help="once more where it failed, or was taken back")
+    rollout.add_argument("--retry", action="store_true", help="try again where the repair failed or was undone")
     _nodes(rollout)
-    status = verb("status", "how a rollout, or a plan for a class, ended on each machine")
-    status.add_argument("--stage", metavar="NAME", help="exit 4 where too many machines of this batch have failed")
-    undo = verb("undo", "what takes a rollout back, for the engine to run")
-    undo.add_argument(
-        "--only", action="append", default=[], metavar="class:A|NODE", help="these alone; can be repeated"
-    )
+    status = verb("status", "show how a rollout, or a plan for a class, ended on each machine")
+    status.add_argument("--stage", metavar="NAME", help="exit with 4 if too many machines of this batch failed")
+    undo = verb("undo", "write and print what the engine runs to undo a rollout")
+    undo.add_argument("--only", action="append", default=[], metavar="class:A|NODE", help="only these; can be repeated")
     collected = "directory with the output of `envmedic facts --json` of each machine, in a file of its name"
     fleet = "the directory that `envmedic fleet plan` wrote"
     for found, kind, meaning in (
@@ -544,19 +573,29 @@ def _fleet(parser: Parser) -> None:
     ):
         found.add_argument("place", metavar=kind, help=meaning)
         if found not in {rollout, undo}:
-            found.option("--nodes", metavar="FILE", help="names of all machines, to tell which of them sent nothing")
+            found.option(
+                "--nodes",
+                metavar="FILE",
+                help="a file with the names of all machines, to see which of them sent nothing",
+            )
 
 
 def _nodes(parser: Parser) -> None:
     """How envmedic is started on machines. No variable of this one sets any of it."""
-    group = parser.add_argument_group("on the machines (a later rollout without these takes those of the one before)")
-    group.add_argument("--envmedic", metavar="COMMAND", help="what starts envmedic there (default: envmedic)")
+    group = parser.add_argument_group(
+        "on the machines (a later rollout without these options uses those of the one before)"
+    )
+    group.add_argument(
+        "--envmedic", metavar="COMMAND", help="the command that starts envmedic there (default: envmedic)"
+    )
     group.add_argument(
         "--find-links", dest="node_links", action="append", metavar="DIR", help="a directory there with wheels"
     )
-    group.add_argument("--online", action="store_true", help="networks may be asked there for wheels")
+    group.add_argument("--online", action="store_true", help="allow the machines to download wheels")
     group.add_argument("--no-gpu", dest="node_no_gpu", action="store_true", help="ask for no proof on GPUs")
-    group.add_argument("--limit", type=at_least(1), metavar="SECONDS", help="for each of them (default: 3600)")
+    group.add_argument(
+        "--limit", type=at_least(1), metavar="SECONDS", help="time limit for each machine (default: 3600)"
+    )
     group.add_argument("--drain", action="store_true", help="Slurm: drain a machine whose repair failed, and say why")
 
 
@@ -567,7 +606,7 @@ def _explain(parser: Parser) -> None:
 def _check(parser: Parser) -> None:
     parser.add_argument("requirements", nargs="*", metavar="REQ", help="such as flash-attn or 'torch>=2.7'")
     _host(parser)
-    group = parser.add_argument_group("what a file names, for a machine that is described; no environment is looked at")
+    group = parser.add_argument_group("files, for a machine that you describe (no environment is read)")
     group.add_argument(
         "-r",
         dest="files",
@@ -597,7 +636,7 @@ def _guard(parser: Parser) -> None:
         "words", nargs="?", metavar="CMD", help="such as 'pip install -U transformers'; or after `--`, unquoted"
     )
     _host(parser)
-    parser.option("--offline", action="store_true", help="use caches only, although the command would not")
+    parser.option("--offline", action="store_true", help="use caches only, even if the command would use the network")
     parser.option("--timeout", type=seconds, metavar="SECONDS", help="limit for each question to the installer")
 
 
@@ -607,25 +646,25 @@ def _lock(parser: Parser) -> None:
     parser.option(
         "--format",
         choices=LOCK_FORMAT_NAMES,
-        help="of the lock (default: conda-lock with conda packages, else pylock)",
+        help="format of the lock (default: conda-lock if there are conda packages, else pylock)",
     )
     parser.option(
         "--from-history",
         action="store_true",
-        help="an environment.yml of what was asked for, by conda's history and pip, in place of what is installed",
+        help="write an environment.yml of what you asked conda and pip for, instead of what is installed",
     )
-    parser.option("-o", "--output", metavar="FILE", help="write it there (default: stdout)")
+    parser.option("-o", "--output", metavar="FILE", help="where to write it (default: stdout)")
     parser.option(
         "--platform",
         action="append",
         default=[],
         metavar="NAME",
-        help="also lock for this platform, such as linux-aarch64, which is solved for; can be repeated",
+        help="also solve and lock for this platform, such as linux-aarch64; can be repeated",
     )
     parser.option(
         "--fetch-hashes",
         action="store_true",
-        help="fail where an index cannot be asked for what is not known here (default: that is missing)",
+        help="fail if an index cannot be asked for a hash that is not known here (default: leave it out)",
     )
     parser.option(
         "--allow-incomplete", action="store_true", help="write it without the entries that cannot be locked (exit 1)"
@@ -639,10 +678,12 @@ def _create(parser: Parser) -> None:
     parser.option(
         "--lock", required=True, metavar="FILE", help="a conda-lock.yml, pylock.toml or requirements with hashes"
     )
-    group = parser.add_argument_group("where (there must be nothing yet)").add_mutually_exclusive_group()
+    group = parser.add_argument_group("where (it must not exist yet)").add_mutually_exclusive_group()
     parser.option("-p", "--prefix", group=group, rivals=("name",), metavar="NEW", help="its directory")
     parser.option("-n", "--name", group=group, rivals=("prefix",), help="its name, for conda environments")
-    parser.option("--python", metavar="PATH|VERSION", help="make it with this Python (default: of the lock's version)")
+    parser.option(
+        "--python", metavar="PATH|VERSION", help="make it with this Python (default: the version in the lock)"
+    )
     parser.option("--profile", choices=tuple(PROFILES), default="standard", help="checks to run (default: standard)")
     _sources(parser)
     _checks(parser)

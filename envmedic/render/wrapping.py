@@ -13,6 +13,8 @@ Measure = Callable[[str], int]
 """The cells of a terminal that a text takes."""
 GOES_ON: Final = " \\"
 """End of a row of a command line that goes on in the next one."""
+NARROW: Final = 56
+"""Cells of a row under which a deep indent leaves room for few words only."""
 _LEAD: Final = re.compile(r"\s*(?:(?:[-+*>!?|✗✓·▸]|\d+\.)\s+)*")
 """The indentation of continuation lines: that of the first line, with the mark of an item."""
 _COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
@@ -62,10 +64,10 @@ def _start_of_command(text: Line) -> int | None:
 
 
 def _hanging(whole: str, cells: int, measure: Measure) -> int:
-    """The indent of later rows: where the last column begins, as long as that leaves half of the row for words."""
+    """The indent of later rows: where the last column begins, as long as that leaves room for words beside it."""
     lead = _LEAD.match(whole)
     ends = [lead.end() if lead else 0, *(gap.end() for gap in _COLUMN.finditer(whole))]
-    fitting = [size for size in (measure(whole[:end]) for end in ends) if size <= cells // 2]
+    fitting = [size for size in (measure(whole[:end]) for end in ends) if size <= cells // (4 if cells < NARROW else 2)]
     return max(fitting, default=0)
 
 

@@ -387,6 +387,18 @@ def report_frames(run: Run) -> None:
     run.report.compare(samples, "pouring", "idle", "pouring / idle")
 
 
+def report_peers(run: Run) -> None:
+    """The terminal UI beside those of other programs."""
+    from tests.bench.terminal_peers import COLUMNS, IDLE_S, ROWS, rows  # no other part needs it
+
+    run.report.section(
+        f"Terminal UIs beside each other, {COLUMNS} by {ROWS}, each a new process seen from its terminal"
+    )
+    head = ("program", "first screen", "a key to its answer", "bytes of the answer", f"bytes in {IDLE_S:g} s of rest")
+    run.report.table(head, rows(run.rounds, run.folder))
+    run.report.note("In brackets: over envmedic. The key goes to the next part (toolong: the line above).")
+
+
 PARTS: Mapping[str, Callable[[Run], None]] = {
     "diagnosis": report_rivals,
     "probe": report_probing,
@@ -397,6 +409,7 @@ PARTS: Mapping[str, Callable[[Run], None]] = {
     "lock": report_locking,
     "install": report_installing,
     "conda": report_conda,
+    "peers": report_peers,
     "log": report_reading,
     "tui": report_frames,
 }

@@ -38,16 +38,17 @@ class Empty(App):
     def on_ready(self): self.call_after_refresh(os._exit, 0)
 Empty().run()
 """
-_ENVMEDIC = """
+ENVMEDIC = """
 import os
-from envmedic import __main__ as command
-def timed(settings, options):
+from envmedic import program
+opened = program._terminal_ui
+def timed(settings, options, place):
     from envmedic.tui.app import EnvmedicApp
-    class Timed(EnvmedicApp):
-        def on_ready(self): self.call_after_refresh(os._exit, 0)
-    return Timed(settings, options).run()
-command._terminal_ui = timed
-command.program()
+    ready = EnvmedicApp.on_ready
+    EnvmedicApp.on_ready = lambda self: (self.call_after_refresh(os._exit, 0), ready(self))
+    return opened(settings, options, place)
+program._terminal_ui = timed
+program.program()
 """
 """The command without arguments, as people type it."""
 
@@ -58,7 +59,7 @@ def first_frames(count: int) -> Samples:
     Byte code is at hand from the second round on, as it is for people.
     """
     with tempfile.TemporaryDirectory() as home:
-        measures = {"empty": lambda _: frame(_EMPTY, home), "envmedic": lambda _: frame(_ENVMEDIC, home)}
+        measures = {"empty": lambda _: frame(_EMPTY, home), "envmedic": lambda _: frame(ENVMEDIC, home)}
         return rounds(measures, count)
 
 
@@ -101,7 +102,7 @@ def key_presses(count: int, home: Path) -> Samples:
 
     A sample is the median of the keys of a round.
     """
-    os.environ["XDG_CACHE_HOME"] = str(home)
+    os.environ |= {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
     return rounds({"idle": lambda _: keys(pouring=False), "pouring": lambda _: keys(pouring=True)}, count)
 
 

@@ -152,6 +152,7 @@ def test_the_mixed_log_has_failures_long_lines_and_both_line_ends(tmp_path: Path
 
 def test_first_frames_are_drawn_in_a_terminal_and_failures_are_told(tmp_path: Path) -> None:
     assert 0 < frames.frame("print('drawn')", str(tmp_path)) < 60
+    assert 0 < frames.frame(frames.ENVMEDIC, str(tmp_path)) < 60
     with pytest.raises(RuntimeError, match=r"(?s)ended with 1: .*ZeroDivisionError"):
         frames.frame("1 // 0", str(tmp_path))
 

@@ -257,5 +257,5 @@ def test_a_text_that_facts_refute_is_not_repaired(user: Shell, case: Case, room:
     assert apply(user, case).code == 0, "the rest is repaired first"
     before = state_of(case.prefix)
     done = apply(user, case, "--log", str(log))
-    failure(done, code=1, kind="not-confirmed", says="facts refute it: installed version of pillow: 10.4.0")
+    failure(done, code=1, kind="not-confirmed", says="facts refute it: pillow 10.4.0 is installed")
     assert state_of(case.prefix) == before

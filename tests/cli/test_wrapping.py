@@ -19,8 +19,14 @@ def rows(text: str, cells: int) -> list[str]:
 
 
 def test_later_rows_hang_below_the_last_column_that_leaves_room() -> None:
-    assert rows("Checks  one two three four five", 20) == ["Checks  one two", "        three four", "        five"]
-    assert rows("  - one two three", 12) == ["  - one two", "    three"]
+    words = "one two three four five six seven eight nine ten eleven"
+    assert rows(f"Checks  {words}", 56) == [
+        "Checks  one two three four five six seven eight nine ten",
+        "        eleven",
+    ]
+    # of a narrow row the words need more
+    assert rows("Checks  one two three four five", 20) == ["Checks  one two", "three four five"]
+    assert rows("  - one two three", 16) == ["  - one two", "    three"]
     # a column so far to the right that no words fit beside it
     assert rows("name            value of some words", 22) == ["name            value", "of some words"]
     assert rows("27 of them fail", 10) == ["27 of them", "fail"]

@@ -32,6 +32,14 @@ def repairable(tmp_path_factory: pytest.TempPathFactory) -> Case:
     return build(tmp_path_factory.mktemp("tui") / "case")
 
 
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the app keeps between runs is kept in a home of the test's own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def active(broken: Case, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     """`broken` is active in a shell of a user who has nothing else."""

@@ -267,7 +267,7 @@ def _build(filename: str) -> str:
 FORMAT: Final = LockFormat(
     name="conda-lock",
     filename="conda-lock.yml",
-    about="conda and pip packages; conda-lock installs it",
+    about="conda and pip packages, for conda-lock",
     holds="conda packages and wheels of one environment, in one file (version 1)",
     read_by="`conda-lock install`, `conda-lock render`",
     holds_conda=True,

@@ -119,7 +119,7 @@ def _is_dockerfile(path: Path, content: str) -> bool:
 FORMAT: Final = LockFormat(
     name="dockerfile",
     filename="Dockerfile",
-    about="an image that is made from the lock",
+    about="builds an image from the lock",
     holds="the lock, and an image of NVIDIA's that fits torch's CUDA",
     read_by="`docker build` (BuildKit)",
     holds_conda=True,

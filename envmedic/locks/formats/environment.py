@@ -84,7 +84,7 @@ def scalar(word: str) -> str:
 FORMAT: Final = LockFormat(
     name="environment",
     filename="environment.yml",
-    about="what was asked for, for conda and mamba",
+    about="what you asked for, for conda and mamba",
     holds="versions and builds, with a pip section; no hashes",
     read_by="`conda env create -f`",
     holds_conda=True,

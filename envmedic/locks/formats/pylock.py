@@ -217,7 +217,7 @@ def _value(value: object) -> str:
 FORMAT: Final = LockFormat(
     name="pylock",
     filename="pylock.toml",
-    about="wheels with hashes (PEP 751); pip and uv install it",
+    about="wheels with hashes (PEP 751), for pip and uv",
     holds="wheels, source archives, archives, repositories with their commit, and projects in directories near it",
     read_by="`uv pip sync pylock.toml`, a recent pip (`-r pylock.toml`, experimental there)",
     holds_conda=False,

@@ -204,7 +204,7 @@ def _version_of_file(filename: str) -> str:
 FORMAT: Final = LockFormat(
     name="requirements",
     filename="requirements.txt",
-    about="wheels with hashes, for pip and uv of any age",
+    about="wheels with hashes, for any pip or uv",
     holds="wheels and archives with hashes; projects in directories near it as comments",
     read_by="`pip install --no-deps --require-hashes -r`, `uv pip sync --require-hashes`",
     holds_conda=False,

@@ -51,13 +51,13 @@ EXCHANGE_METHODS: Mapping[ExchangeMethod, str] = complete(
 PROTECTIONS: Mapping[AllowName, str] = complete(
     get_args(AllowName),
     {
-        "base": "It holds the tools that other environments are made with: if these fail afterwards, so do those.",
-        "frozen": "Whoever froze it wants it to stay as it is; other users and programs may count on that.",
+        "base": "It holds the tools that make and manage other environments: if they break, all of these suffer.",
+        "frozen": "Somebody froze it on purpose; other users and programs may rely on it as it is.",
         "external": "The tool that manages it does not know of the repair, and may undo it or mix it with its own.",
         "in-use": "Programs that run from it may mix old and new files until they are started again.",
         "ownership": "Files of others become yours in the repaired environment, without their set-user-ID bits.",
-        "capabilities": "Programs that need their capabilities (setcap) do without them after the repair.",
-        "pinned": "What reads the pin wants the pinned version back the next time, until you change the pin.",
+        "capabilities": "Programs lose their capabilities (setcap) in the repair.",
+        "pinned": "The tool that reads the pin will ask for the pinned version again, until you change the pin.",
     },
     stated=f"`AllowName` {_HERE}",
     add=f"what is risked without it to `PROTECTIONS` {_HERE}",

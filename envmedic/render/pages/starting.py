@@ -54,7 +54,9 @@ def protected_lines(error: PreflightError, name: AllowName, command: str) -> lis
         line(f"{error.cause}." if error.cause else ""),
         line(""),
         line(f"! {PROTECTIONS[name]}", "warn"),
-        line(f"  y lifts the protection for this repair (--allow {name}); you are asked before it begins.", "warn"),
+        line(
+            f"  y lifts the protection for this repair (--allow {name}). You are asked again before it begins.", "warn"
+        ),
         line(""),
         line(f"$ {command}", "dim"),
     ]
@@ -63,8 +65,11 @@ def protected_lines(error: PreflightError, name: AllowName, command: str) -> lis
 def start_lines(plan: Plan, means: Means | EnvmedicError | None, host: Host | None) -> list[Line]:
     """The repair in short, and the risks that a yes accepts."""
     lines = [
-        line("A copy of the environment is repaired and checked. Only when it has proven", "bold"),
-        line("itself does it take the environment's place, and you are asked before.", "bold"),
+        line(
+            "envmedic repairs and checks a copy of the environment. The copy takes its place only if it passes, and only "
+            "after you have agreed.",
+            "bold",
+        ),
         line(""),
         line(plan.prefix),
         *change_lines(plan.changes),

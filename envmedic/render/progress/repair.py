@@ -184,10 +184,10 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     in_one_step = record.exchange == "exchange"
     swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
     gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
-    passed = "repaired, and passed the checks that could run"
-    done = passed if record.outcome != "partial" else "better, and a part of what was reported stays"
+    passed = "repaired and passed every check that could run here"
+    done = passed if record.outcome != "partial" else "better, but a part of what was reported remains"
     lines = [
-        line(f"The repaired copy is {done}. Your environment is untouched so far.", "bold"),
+        line(f"The copy is {done}. Your environment is untouched so far.", "bold"),
         *left_lines(record.left),
         *(program_lines(record) if record.program != "not run" else []),
         line(""),

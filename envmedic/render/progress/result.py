@@ -26,7 +26,7 @@ _BY_USER = {
 }
 """Endings that are no errors, by the code of the failure."""
 STILL = "Your environment is unchanged, byte for byte as it was."
-NO_LOCK = "  None was written. l writes what was verified as a lock file."
+NO_LOCK = "  No lock was written. l writes one of what was verified."
 
 
 def result_page(repair: Repair, cells: int) -> list[Line]:
@@ -72,7 +72,7 @@ def _success(record: Record) -> TextPart:
 def _repaired(record: Record, repair: Repair, cells: int) -> list[Line]:
     notes = [line(f"  {text}") for text in (*record.regressions, *record.notes)]
     notes += [(part("  "), *row) for item in undoing_syncs(record) for row in sync_lines(item, after=True)]
-    back = line("  The environment as it was is kept whole. z brings it back, or:")
+    back = line("  The old environment is kept. z brings it back, or:")
     locks = [row for found in repair.locks for row in _lock(found)]
     return [
         verdict_line(repair),
@@ -150,7 +150,7 @@ def _constraints(plans: Sequence[Plan], prefix: str) -> list[Line]:
     files = [*([CONSTRAINTS] if wheels else []), *([CONDA_PINS] if conda else [])]
     if files:
         return [*lines, *(line(f"  in {prefix}/{name}", "dim") for name in files)]
-    return [line("  None. `envmedic apply --pin` writes those that keep a repair.", "dim")]
+    return [line("  None were written. `envmedic apply --pin` writes constraints that keep a repair.", "dim")]
 
 
 def _record(repair: Repair) -> list[Line]:

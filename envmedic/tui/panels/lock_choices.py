@@ -11,7 +11,7 @@ from envmedic.render.text import Line, TextPart, line
 
 INCOMPLETE: Final = "incomplete"
 """The choice below the formats."""
-_GAPS: Final = "write also what lacks entries, which are then named in it"
+_GAPS: Final = "also write locks that lack entries, and name these in them"
 
 
 def tick_lines(item: str, *, ticked: bool, cells: int) -> list[Line]:

@@ -27,7 +27,7 @@ class StateList(ChoiceList[GenerationLine]):
     """States that the user can look at and compare."""
 
     HELP = (
-        "What is there now, every repair, newest first, and the environment as envmedic found it; * is the live one. "
+        "The present state, every repair, newest first, and the environment as envmedic found it; * is the live one. "
         "u goes back: from the live one a step, from an older one to it. r brings an undone repair back. d compares "
         "the highlighted one with the one that space marks, else with what is there now."
     )
