@@ -6,6 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from envmedic.analysis.consumer_faults import kinds
 from envmedic.compat import consumer_kinds as registry
 from envmedic.compat import versions
@@ -56,6 +59,8 @@ class ExpectedEnvironment:
     """Whether the plan changes what torch.compile compiles with."""
     consumers: Mapping[str, bool] = field(default_factory=dict)
     """Checks of what computes without torch, and whether it is a build for the GPU after the plan."""
+    served: frozenset[str] = frozenset()
+    """Those of them that are about what the plan installs: itself, or a library that it opens."""
 
 
 def expected_environment(
@@ -87,6 +92,7 @@ def expected_environment(
         programs=programs,
         compiles_anew=bool(programs) or any(map(_COMPILES_WITH.fullmatch, gone | set(installed))),
         consumers=_consumers(environment, [*(item.name for item in stays), *installed]),
+        served=_served(environment, {*removed, *installed}),
     )
 
 
@@ -98,6 +104,18 @@ def _consumers(environment: Environment, names: Collection[str]) -> dict[str, bo
         for kind, item in kinds(environment)
         if kind.check in CONSUMER_CHECKS
     }
+
+
+def _served(environment: Environment, moved: Collection[str]) -> frozenset[str]:
+    """Return the checks of the consumers that `moved` distributions are parts of, or bring a library for."""
+    found = set()
+    for kind, item in kinds(environment):
+        own = {text.partition(" ")[0] for text in (*item.distributions, *filter(None, [item.build]))}
+        wanted = (registry.requirement(library.soname, item.cuda or "") for library in item.libraries)
+        own |= {canonicalize_name(Requirement(text).name) for text in wanted if text is not None}
+        if not own.isdisjoint(moved):
+            found.add(kind.check)
+    return frozenset(found)
 
 
 def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:
@@ -145,7 +163,7 @@ def checks(loaded: LoadedPlaybook, finding: Finding | None, state: ExpectedEnvir
     # what a repair of their libraries is for must compute; in other repairs they only must not get worse
     serves = any(isinstance(step, RemedyStep) and step.name.startswith("consumer-") for step in loaded.playbook.steps)
     of_consumers = (
-        named_check(name, role="playbook" if serves else "informative", cuda_build=gpu)
+        named_check(name, role="playbook" if serves and name in state.served else "informative", cuda_build=gpu)
         for name, gpu in state.consumers.items()
         if name not in own
     )

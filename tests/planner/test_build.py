@@ -11,10 +11,11 @@ from envmedic.errors import NoSolution
 from envmedic.model.base import from_json, to_json
 from envmedic.model.facts import CompanionBuild, Facts, Leftover
 from envmedic.model.plan import Artifact, Install, Plan, Purge
-from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, ReplaceStep, TorchFamilyStep
+from envmedic.model.playbook import AdviseStep, LoadedPlaybook, PurgeStep, RemedyStep, ReplaceStep, TorchFamilyStep
 from envmedic.model.ports import Resolution
 from envmedic.model.registries.check_kinds import CONSUMER_CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import checks
+from tests.diagnosis import consumer_cases
 from tests.planner.support import (
     NOW,
     Spelling,
@@ -121,6 +122,19 @@ def test_torch_compile_is_checked_where_what_it_compiles_with_changes(
     considered = planner.proposals(facts(), finding(), playbook()).best()
     state = checks.expected_environment(facts(), considered, removed=removed, installed=installed)
     assert ("torch-compile" in {item.name for item in checks.checks(playbook(), None, state)}) is compiles
+
+
+@pytest.mark.parametrize(
+    ("installed", "role"),
+    [("nvidia-cudnn-cu12", "playbook"), ("jax-cuda12-plugin", "playbook"), ("nvidia-cusparselt-cu12", "informative")],
+)
+def test_a_consumer_must_compute_where_the_plan_brings_what_it_opens(installed: str, role: str) -> None:
+    made = consumer_cases.consumer("jax", "0.6.2", "jax-cuda12-plugin 0.6.2", consumer_cases.opened("libcudnn.so.9"))
+    around = Facts(host=consumer_cases.host(), environment=consumer_cases.environment(consumer_cases.jax(), made))
+    considered = planner.proposals(facts(), finding(), playbook()).best()
+    state = checks.expected_environment(around, considered, removed=(), installed={installed: "1.0"})
+    libraries = playbook(RemedyStep(name="consumer-libraries"))
+    assert [item.role for item in checks.checks(libraries, None, state) if item.name == "jax"] == [role]
 
 
 def test_extension_packages_that_stay_are_called() -> None:

@@ -64,7 +64,8 @@ def _optimizers(inputs):
             steps.step()
         for place, parameter in enumerate(parameters):
             wanted = formula(starts[place], [of_step[place] for of_step in gradients])
-            yield Part("%s, parameter %d" % (name, place), parameter, wanted, UNITS)
+            # by the size of what is added up: a single parameter can end near zero
+            yield Part("%s, parameter %d" % (name, place), parameter, wanted, UNITS, scale=1.0)
     yield from _clipped(inputs)
 
 

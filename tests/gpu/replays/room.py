@@ -137,6 +137,7 @@ def copied(origin: Path, folder: Path, wheels: Path, outside: Mapping[str, str])
     folder.mkdir(parents=True)
     room = Room(folder, wheels, dict(outside))
     run(("cp", "-al", str(origin), str(room.prefix)), {}).must()
+    (room.prefix / ".lock").unlink(missing_ok=True)  # uv's: as one file under several names it would lock all copies
     for script in (*(room.prefix / "bin").iterdir(), room.prefix / "pyvenv.cfg"):
         if script.is_symlink() or not script.is_file():
             continue
