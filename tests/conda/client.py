@@ -30,14 +30,20 @@ _SHELL = (
 
 def conda_program() -> Path:
     """The program ``conda``; it is installed once, and tests are skipped where no package index can be reached."""
-    return cache.kept("client", [_SHIM, *_PINS, *_NEEDS, _PROGRAM, _SHELL], _install) / "bin" / "conda"
+    return cache.kept("client", made_of(), install) / "bin" / "conda"
 
 
-def _install(prefix: Path) -> None:
-    _run([uv(), "venv", "--quiet", "--relocatable", "--python", sys.executable, str(prefix)])
-    install = [uv(), "pip", "install", "--quiet", "--compile-bytecode", "--python", str(prefix / "bin" / "python")]
-    _run([*install, "--no-deps", *_PINS])
-    _run([*install, *_NEEDS])
+def made_of() -> list[str | Path]:
+    """What decides how `install` fills a directory."""
+    return [_SHIM, *_PINS, *_NEEDS, _PROGRAM, _SHELL]
+
+
+def install(prefix: Path) -> None:
+    """Put a conda into `prefix`."""
+    run([uv(), "venv", "--quiet", "--relocatable", "--python", sys.executable, str(prefix)])
+    command = [uv(), "pip", "install", "--quiet", "--compile-bytecode", "--python", str(prefix / "bin" / "python")]
+    run([*command, "--no-deps", *_PINS])
+    run([*command, *_NEEDS])
     site = next((prefix / "lib").glob("python*/site-packages"))
     shutil.copy(_SHIM, site / "conda_shim.py")
     (site / "conda.sh").write_text(_SHELL, encoding="utf-8")
@@ -47,7 +53,8 @@ def _install(prefix: Path) -> None:
     program.chmod(0o755)
 
 
-def _run(command: list[str]) -> None:
+def run(command: list[str]) -> None:
+    """Run an installer; the test is skipped where no package index can be reached."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and any(sign in done.stderr for sign in _UNREACHABLE):
         pytest.skip(f"conda {VERSION} is installed from a package index, and none can be reached")
