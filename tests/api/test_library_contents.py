@@ -129,3 +129,35 @@ def test_a_library_of_another_size_counts_where_its_package_raised_the_error(tmp
 
     assert damaged(raised)
     assert not damaged(raised.replace("boxes", "others"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "program"),
+    [
+        ("from boxes.areas import area", False),
+        ("from .areas import area", False),
+        ("from . import areas, lids as others", False),
+        ("import boxes.areas", True),
+    ],
+)
+def test_a_module_of_zeros_is_found_by_the_import_that_python_shows(
+    tmp_path: Path, statement: str, *, program: bool
+) -> None:
+    module = "def area(): pass\n"
+    prefix = prefix_of(tmp_path / "env", GOOD, "\0" * len(module))
+    frames = FRAMES.format(path=site(prefix) / "boxes/__init__.py").splitlines()
+    shown = [*(frames[:2] if program else frames[:-1]), f"    {statement}"]
+    found = report(told(prefix, "\n".join([*shown, "SyntaxError: source code string cannot contain null bytes"])))
+    assert found is not None
+    assert found.cut_off == ("lib/python3.11/site-packages/boxes/areas.py",)
+
+
+def test_a_module_that_does_not_decode_is_damaged_and_no_edit(tmp_path: Path) -> None:
+    module = "def area(): pass\n"
+    prefix = prefix_of(tmp_path / "env", GOOD, module)
+    path = site(prefix) / "boxes/areas.py"
+    path.write_bytes(b"\xff" * len(module))
+    error = "SyntaxError: (unicode error) 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
+    found = report(told(prefix, f'Traceback (most recent call last):\n  File "{path}", line 1\n{error}'))
+    assert found is not None
+    assert (found.cut_off, found.changed) == (("lib/python3.11/site-packages/boxes/areas.py",), ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 
@@ -45,12 +46,21 @@ _TRACEBACK = re.compile(rb"Traceback \(most recent call last\)")
 _INTERRUPTED = re.compile(rb"(?<!except )(?<!raise )(?<![\w(,.-])KeyboardInterrupt\b")
 _CHAINED = re.compile(rb"During handling of the above exception|was the direct cause of the following exception")
 _FRAME = re.compile(rb'File "([^"]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^"]{1,300}\.py)", line \d+')
+_ANY_FILE = re.compile(rb'File "([^"]{1,400})", line \d+')
+_NAMELESS = re.compile(rb"null bytes")
+"""Errors of a module's own text for which Python shows the import of it alone."""
 _OF_SOURCE = re.compile(
     rb"(?:Syntax|Indentation|Tab|Import|ModuleNotFound|Attribute|Name|Unicode\w{0,10})Error:|null bytes"
 )
 """Errors that wrong bytes in a module bring about."""
 _NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{1,300}\.py)\)")
 """The module in ``cannot import name 'x' from 'y' (/…/y.py)``."""
+
+
+_IMPORT_OF = re.compile(
+    rb"\s*(?:from[ \t]+(?P<dots>\.*)(?P<of>[\w.]*)[ \t]+import[ \t]+\(?(?P<names>[\w, \t]*)|import[ \t]+(?P<whole>[\w.]+))"
+)
+_ANY_SITE = "site-packages"
 
 
 def tells_of_failure(line: bytes) -> bool:
@@ -106,9 +116,22 @@ class _Imports:
         self.failed: str | None = None
         """That of the last error."""
         self._module: str | None = None
+        self._file = b""
+        self._statement: bytes | None = None
+
+    def files(self) -> list[bytes]:
+        """Where the modules would be that the last frame imports."""
+        return [
+            path.encode() for path in _imported_files(self._file.decode("utf-8", "replace"), self._statement or b"")
+        ]
 
     def see(self, line: bytes) -> None:
         """Read the next line."""
+        shown = _ANY_FILE.search(line[:LINE_LIMIT])
+        if shown is not None:
+            self._file, self._statement = shown[1], None
+        elif self._statement is None:
+            self._statement = line[:LINE_LIMIT]
         if b"Traceback (most recent call last)" in line:
             self._module = None
         frame = _ANY_FRAME.search(line[:LINE_LIMIT]) if self._module is None else None
@@ -119,6 +142,33 @@ class _Imports:
     def end(self) -> None:
         """Take what was read as the traceback of an error."""
         self.failed, self._module = self._module, None
+
+
+def _imported_files(frame: str, line: bytes) -> tuple[str, ...]:
+    """Where the modules that `line` of the file `frame` imports would be; nothing for another statement.
+
+    A module of another package is given below ``site-packages``, wherever that is. A package is its ``__init__.py``, and
+    each package on the way to a module may be the one that fails.
+    """
+    found = _IMPORT_OF.match(line)
+    if found is None:
+        return ()
+    dots = (found["dots"] or b"").decode()
+    folder = frame.replace("\\", "/")
+    for _ in dots:
+        folder = posixpath.dirname(folder)
+    base = (found["whole"] or found["of"] or b"").decode().strip(".")
+    names = [word for part in (found["names"] or b"").decode().split(",") for word in part.split()[:1]]
+    return tuple(dict.fromkeys(_files(folder if dots else _ANY_SITE, base, names)))
+
+
+def _files(folder: str, base: str, names: list[str]) -> Iterator[str]:
+    place = folder
+    for part in filter(None, base.split(".")):
+        place = f"{place}/{part}"
+        yield from (f"{place}.py", f"{place}/__init__.py")
+    for name in names:
+        yield from (f"{place}/{name}.py", f"{place}/{name}/__init__.py")
 
 
 def _shown(line: bytes) -> str:
@@ -172,6 +222,7 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
                 told = _OF_SOURCE.search(line[:LINE_LIMIT]) is not None
                 raised_in = frame
                 sources, frame = ([*frame, *_NAMED.findall(line[:LINE_LIMIT])] if told else []), []
+                sources += imports.files() if _NAMELESS.search(line[:LINE_LIMIT]) is not None else []
     before = narrated if narrated < max((*failing, *warned), default=0) else 0
     last = {number for number in last if number > before}
     return Failures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import posixpath
 from collections.abc import Collection, Iterator
@@ -93,8 +94,8 @@ def _empty(name: str, version: str, where: str) -> DistributionFiles:
 
 
 def _with(before: DistributionFiles, altered: tuple[str, ...], prefix: Path) -> DistributionFiles:
-    """The comparison with the altered files: damage of libraries and of modules with zeros, edits of other modules."""
-    damaged = [path for path in altered if contents.is_library(path) or _zeroed(prefix / path)]
+    """The comparison with the altered files: damage of libraries and of modules that are no text, edits of other modules."""
+    damaged = [path for path in altered if contents.is_library(path) or _no_source(prefix / path)]
     changed = [path for path in before.changed if path not in altered]
     edited = [path for path in altered if path not in damaged]
     return msgspec.structs.replace(
@@ -105,6 +106,12 @@ def _with(before: DistributionFiles, altered: tuple[str, ...], prefix: Path) -> 
     )
 
 
-def _zeroed(path: Path) -> bool:
-    # a crash of the machine leaves blocks of zeros, which no editor writes
-    return posixpath.splitext(path)[1] == ".py" and b"\0" in (read_bytes(path) or b"")
+def _no_source(path: Path) -> bool:
+    """Whether a module is no text in its own encoding: a crash leaves blocks of zeros or of others, no editor does."""
+    data = read_bytes(path) or b""
+    if posixpath.splitext(path)[1] != ".py":
+        return False
+    try:
+        return "\0" in importlib.util.decode_source(data)
+    except (UnicodeDecodeError, SyntaxError):
+        return True
