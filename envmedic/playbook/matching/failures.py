@@ -60,7 +60,7 @@ _NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{
 _IMPORT_OF = re.compile(
     rb"\s*(?:from[ \t]+(?P<dots>\.*)(?P<of>[\w.]*)[ \t]+import[ \t]+\(?(?P<names>[\w, \t]*)|import[ \t]+(?P<whole>[\w.]+))"
 )
-_ANY_SITE = "site-packages"
+_ANY_SITE = "/site-packages"
 
 
 def tells_of_failure(line: bytes) -> bool:
@@ -147,7 +147,7 @@ class _Imports:
 def _imported_files(frame: str, line: bytes) -> tuple[str, ...]:
     """Where the modules that `line` of the file `frame` imports would be; nothing for another statement.
 
-    A module of another package is given below ``site-packages``, wherever that is. A package is its ``__init__.py``, and
+    A module of another package is given below ``/site-packages``, wherever that is. A package is its ``__init__.py``, and
     each package on the way to a module may be the one that fails.
     """
     found = _IMPORT_OF.match(line)
