@@ -15,6 +15,7 @@ from envmedic.diagnosis.build_reason import by_first_error
 from envmedic.diagnosis.candidates import CERTAIN_ENOUGH, NO_FAULT, Cause, candidates
 from envmedic.diagnosis.derived import Derived
 from envmedic.diagnosis.roots import chosen, ranked, without_guesses
+from envmedic.diagnosis.sentences import fact_sentence
 from envmedic.model.facts import Facts
 from envmedic.model.findings import (
     Alternative,
@@ -39,7 +40,6 @@ from envmedic.model.playbook import (
 )
 from envmedic.model.registries.faults import Fault
 from envmedic.model.vocabulary.names import fact_source
-from envmedic.model.vocabulary.sentences import fact_sentence
 from envmedic.playbook.schema.conditions import Evaluation, Leaf, Values
 from envmedic.playbook.schema.template import fill, placeholders
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from envmedic.diagnosis.sentences import fact_sentence
 from envmedic.model.playbook import FactValue
 from envmedic.model.vocabulary.names import FACTS, fact_kind
-from envmedic.model.vocabulary.sentences import fact_sentence
 from envmedic.playbook.schema.conditions import named
 from envmedic.playbook.schema.loader import load_all
 

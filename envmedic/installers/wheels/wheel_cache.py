@@ -30,7 +30,7 @@ Key = tuple[str, str]
 """Normalised name and version."""
 
 
-class Kept(NamedTuple):
+class StoredWheel(NamedTuple):
     """A wheel on this machine."""
 
     path: Path
@@ -57,11 +57,13 @@ def find(
 
 def _candidates(
     environment: Environment, find_links: Sequence[Path], missing: Mapping[Key, Distribution]
-) -> Iterator[tuple[Kept, Key]]:
+) -> Iterator[tuple[StoredWheel, Key]]:
     # The cheapest proof first: our own cache needs no hashing of the wheel, while a body in pip's cache has no name,
     # and must be opened to learn whose it is.
-    own = (Kept(path, path.name, _OWN) for folder in download_cache.folders() for path in folder.glob("*.whl"))
-    linked = (Kept(path, path.name, "find-links") for folder in find_links for path in sorted(folder.glob("*.whl")))
+    own = (StoredWheel(path, path.name, _OWN) for folder in download_cache.folders() for path in folder.glob("*.whl"))
+    linked = (
+        StoredWheel(path, path.name, "find-links") for folder in find_links for path in sorted(folder.glob("*.whl"))
+    )
     for kept in (*own, *linked, *_bundled(environment), *_stated(missing.values())):
         key = _by_name(kept.filename)
         if key is not None and key in missing:
@@ -69,18 +71,18 @@ def _candidates(
     for path in _answers():
         key = _by_content(path)
         if key is not None and key in missing:
-            yield Kept(path, "", "pip cache"), key
+            yield StoredWheel(path, "", "pip cache"), key
 
 
-def _stated(wanted: Iterable[Distribution]) -> Iterator[Kept]:
+def _stated(wanted: Iterable[Distribution]) -> Iterator[StoredWheel]:
     """Wheels that were installed by path and still exist."""
     for item in wanted:
         path = local_file(item.origin.url or "")
         if item.origin.kind == "archive" and path is not None and path.suffix == ".whl" and path.is_file():
-            yield Kept(path, path.name, "direct_url.json")
+            yield StoredWheel(path, path.name, "direct_url.json")
 
 
-def _bundled(environment: Environment) -> Iterator[Kept]:
+def _bundled(environment: Environment) -> Iterator[StoredWheel]:
     """Wheels of ensurepip, which ``python -m venv`` installs; Debian keeps them in /usr/share/python-wheels."""
     base = environment.interpreter.base_prefix
     version = ".".join((environment.interpreter.version or "").split(".")[:2])
@@ -88,7 +90,7 @@ def _bundled(environment: Environment) -> Iterator[Kept]:
     folders += [Path(base) / "lib" / f"python{version}" / "ensurepip" / "_bundled"] if base else []
     for folder in folders:
         for path in sorted(folder.glob("*.whl")):
-            yield Kept(path, path.name, "ensurepip")
+            yield StoredWheel(path, path.name, "ensurepip")
 
 
 def _answers() -> Iterator[Path]:
@@ -129,7 +131,7 @@ def is_proven(path: Path, item: Distribution, environment: Environment) -> bool:
         return False
 
 
-def _file(kept: Kept, key: Key) -> WheelFile:
+def _file(kept: StoredWheel, key: Key) -> WheelFile:
     return WheelFile(
         name=key[0],
         version=key[1],
