@@ -304,7 +304,7 @@ def test_the_next_command_carries_the_options_that_matter(given: dict[str, objec
 def test_a_record_of_a_repair() -> None:
     lines = PLAIN.text(record_lines(RECORD))
     program = [
-        "Program      not run. To run your program, and repair what it fails by:",
+        "Program      your program was not run. To run it and repair what fails:",
         "  envmedic run -p '/my env' -- CMD",
         "  envmedic apply --last -p '/my env'",
     ]

@@ -214,7 +214,7 @@ def test_a_result_has_before_and_after_and_the_way_back() -> None:
     assert "  1. ✗ first: nms: fail" in lines
     assert "  2. ✓ second: repaired" in lines
     assert "  mind the gap" in lines
-    assert "Program      not run. To run your program, and repair what it fails by:" in lines
+    assert "Program      your program was not run. To run it and repair what fails:" in lines
     left = (Left(summary="numpy is old", why="no wheel fits", reported=True),)
     partly = texts(result_page(BEGUN.ending(record(outcome="partial", left=left, program="passed"), START), 80))
     assert partly[0] == "! Repaired in part  in 2.0 s"

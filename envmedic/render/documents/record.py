@@ -155,7 +155,7 @@ def program_lines(record: Record, *, moved: bool = False) -> list[Line]:
     if moved:
         return []
     return [
-        joined(part("Program", "bold"), "      not run. To run your program, and repair what it fails by:"),
+        joined(part("Program", "bold"), "      your program was not run. To run it and repair what fails:"),
         _way("  ", f"envmedic run -p {target} -- CMD"),
         _way("  ", f"envmedic apply --last -p {target}"),
     ]
