@@ -14,6 +14,7 @@ from envmedic.compat import consumer_kinds as registry
 from envmedic.compat import versions
 from envmedic.compat.installed_requirements import demands, markers
 from envmedic.model.checks import Check, Confirmation, named_check
+from envmedic.model.consumers import Consumer
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import FileRepair
@@ -108,14 +109,17 @@ def _consumers(environment: Environment, names: Collection[str]) -> dict[str, bo
 
 def _served(environment: Environment, moved: Collection[str]) -> frozenset[str]:
     """Return the checks of the consumers that `moved` distributions are parts of, or bring a library for."""
-    found = set()
-    for kind, item in kinds(environment):
-        own = {text.partition(" ")[0] for text in (*item.distributions, *filter(None, [item.build]))}
-        wanted = (registry.requirement(library.soname, item.cuda or "") for library in item.libraries)
-        own |= {canonicalize_name(Requirement(text).name) for text in wanted if text is not None}
-        if not own.isdisjoint(moved):
-            found.add(kind.check)
-    return frozenset(found)
+    return frozenset(kind.check for kind, item in kinds(environment) if _is_served(kind, item, moved))
+
+
+def _is_served(kind: registry.ConsumerKind, item: Consumer, moved: Collection[str]) -> bool:
+    own = {text.partition(" ")[0] for text in item.distributions}
+    parts = (*kind.parts, *(build.distribution for build in kind.builds))
+    wanted = (registry.requirement(library.soname, item.cuda or "") for library in item.libraries)
+    libraries = {canonicalize_name(Requirement(text).name) for text in wanted if text is not None}
+    # a build for the CPU has none of the parts yet that the plan brings
+    brought = any(True for part in parts for _ in registry.matching(part, moved))
+    return brought or not (own | libraries).isdisjoint(moved)
 
 
 def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:

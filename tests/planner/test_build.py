@@ -125,11 +125,19 @@ def test_torch_compile_is_checked_where_what_it_compiles_with_changes(
 
 
 @pytest.mark.parametrize(
-    ("installed", "role"),
-    [("nvidia-cudnn-cu12", "playbook"), ("jax-cuda12-plugin", "playbook"), ("nvidia-cusparselt-cu12", "informative")],
+    ("build", "installed", "role"),
+    [
+        ("jax-cuda12-plugin 0.6.2", "nvidia-cudnn-cu12", "playbook"),
+        ("jax-cuda12-plugin 0.6.2", "jax-cuda12-plugin", "playbook"),
+        (None, "jax-cuda12-plugin", "playbook"),
+        (None, "jaxlib", "playbook"),
+        ("jax-cuda12-plugin 0.6.2", "nvidia-cusparselt-cu12", "informative"),
+    ],
 )
-def test_a_consumer_must_compute_where_the_plan_brings_what_it_opens(installed: str, role: str) -> None:
-    made = consumer_cases.consumer("jax", "0.6.2", "jax-cuda12-plugin 0.6.2", consumer_cases.opened("libcudnn.so.9"))
+def test_a_consumer_must_compute_where_the_plan_brings_what_it_opens(
+    build: str | None, installed: str, role: str
+) -> None:
+    made = consumer_cases.consumer("jax", "0.6.2", build, consumer_cases.opened("libcudnn.so.9"))
     around = Facts(host=consumer_cases.host(), environment=consumer_cases.environment(consumer_cases.jax(), made))
     considered = planner.proposals(facts(), finding(), playbook()).best()
     state = checks.expected_environment(around, considered, removed=(), installed={installed: "1.0"})
