@@ -152,12 +152,17 @@ def test_a_module_of_zeros_is_found_by_the_import_that_python_shows(
     assert found.cut_off == ("lib/python3.11/site-packages/boxes/areas.py",)
 
 
-def test_a_module_that_does_not_decode_is_damaged_and_no_edit(tmp_path: Path) -> None:
-    module = "def area(): pass\n"
-    prefix = prefix_of(tmp_path / "env", GOOD, module)
+@pytest.mark.parametrize(
+    ("content", "damaged"),
+    [(b"\xff" * 17, True), (b"def area(): '\xe4' \n", False), (b"# coding: rot13\n\n", False)],
+    ids=["an erased block", "another encoding", "no encoding of texts"],
+)
+def test_what_an_editor_may_have_written_is_no_damage(tmp_path: Path, content: bytes, *, damaged: bool) -> None:
+    prefix = prefix_of(tmp_path / "env", GOOD, "def area(): pass\n")
     path = site(prefix) / "boxes/areas.py"
-    path.write_bytes(b"\xff" * len(module))
+    path.write_bytes(content)
     error = "SyntaxError: (unicode error) 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
     found = report(told(prefix, f'Traceback (most recent call last):\n  File "{path}", line 1\n{error}'))
     assert found is not None
-    assert (found.cut_off, found.changed) == (("lib/python3.11/site-packages/boxes/areas.py",), ())
+    place = ("lib/python3.11/site-packages/boxes/areas.py",)
+    assert (found.cut_off, found.changed) == ((place, ()) if damaged else ((), place))

@@ -55,12 +55,13 @@ _OF_SOURCE = re.compile(
 """Errors that wrong bytes in a module bring about."""
 _NAMED = re.compile(rb"\(([^()]{1,400}[/\\\\](?:site|dist)-packages[/\\\\][^()]{1,300}\.py)\)")
 """The module in ``cannot import name 'x' from 'y' (/…/y.py)``."""
-
-
 _IMPORT_OF = re.compile(
-    rb"\s*(?:from[ \t]+(?P<dots>\.*)(?P<of>[\w.]*)[ \t]+import[ \t]+\(?(?P<names>[\w, \t]*)|import[ \t]+(?P<whole>[\w.]+))"
+    rb"\s*(?:from[ \t]+(?P<dots>\.{0,8})(?P<of>[\w.]{0,200})[ \t]+import[ \t]+\(?(?P<names>[\w, \t]{0,400})"
+    rb"|import[ \t]+(?P<whole>[\w.]{1,200}))"
 )
 _ANY_SITE = "/site-packages"
+_MOST_PARTS = 16
+"""Parts of a module's name, and names of one import, that are looked at: anybody may have written the text."""
 
 
 def tells_of_failure(line: bytes) -> bool:
@@ -110,7 +111,7 @@ def _end(block: Block) -> Iterable[tuple[int, bytes]]:
 
 
 class _Imports:
-    """The outermost import of an installed package in each traceback: what follows happens while it is imported."""
+    """What each traceback imports: the outermost installed package, during whose import the rest happens, and the innermost."""
 
     def __init__(self) -> None:
         self.failed: str | None = None
@@ -121,9 +122,8 @@ class _Imports:
 
     def files(self) -> list[bytes]:
         """Where the modules would be that the last frame imports."""
-        return [
-            path.encode() for path in _imported_files(self._file.decode("utf-8", "replace"), self._statement or b"")
-        ]
+        found = _imported_files(self._file.decode("utf-8", "replace"), self._statement or b"")
+        return [path.encode() for path in found]
 
     def see(self, line: bytes) -> None:
         """Read the next line."""
@@ -164,10 +164,10 @@ def _imported_files(frame: str, line: bytes) -> tuple[str, ...]:
 
 def _files(folder: str, base: str, names: list[str]) -> Iterator[str]:
     place = folder
-    for part in filter(None, base.split(".")):
+    for part in [*filter(None, base.split("."))][:_MOST_PARTS]:
         place = f"{place}/{part}"
         yield from (f"{place}.py", f"{place}/__init__.py")
-    for name in names:
+    for name in names[:_MOST_PARTS]:
         yield from (f"{place}/{name}.py", f"{place}/{name}/__init__.py")
 
 

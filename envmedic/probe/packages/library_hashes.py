@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import posixpath
 from collections.abc import Collection, Iterator
@@ -18,6 +17,7 @@ from envmedic.probe.metadata import normalise, parse_record
 from envmedic.probe.packages import contents
 from envmedic.probe.readable import read_bytes
 
+_ERASED = b"\xff" * 16
 _Recorded = tuple[DistributionFiles, list[tuple[str, str]]]
 """A distribution or conda package of which nothing is compared yet, and paths of its files with their hashes."""
 
@@ -94,8 +94,8 @@ def _empty(name: str, version: str, where: str) -> DistributionFiles:
 
 
 def _with(before: DistributionFiles, altered: tuple[str, ...], prefix: Path) -> DistributionFiles:
-    """The comparison with the altered files: damage of libraries and of modules that are no text, edits of other modules."""
-    damaged = [path for path in altered if contents.is_library(path) or _no_source(prefix / path)]
+    """The comparison with the altered files: damage of libraries and of modules that a crash has left so, edits of other modules."""
+    damaged = [path for path in altered if contents.is_library(path) or _left_by_a_crash(prefix / path)]
     changed = [path for path in before.changed if path not in altered]
     edited = [path for path in altered if path not in damaged]
     return msgspec.structs.replace(
@@ -106,12 +106,9 @@ def _with(before: DistributionFiles, altered: tuple[str, ...], prefix: Path) -> 
     )
 
 
-def _no_source(path: Path) -> bool:
-    """Whether a module is no text in its own encoding: a crash leaves blocks of zeros or of others, no editor does."""
-    data = read_bytes(path) or b""
+def _left_by_a_crash(path: Path) -> bool:
+    """Whether a module holds what no editor writes: zeros, as a crash leaves them, or a block of an erased flash disk."""
     if posixpath.splitext(path)[1] != ".py":
         return False
-    try:
-        return "\0" in importlib.util.decode_source(data)
-    except (UnicodeDecodeError, SyntaxError):
-        return True
+    data = read_bytes(path) or b""
+    return b"\0" in data or _ERASED in data
