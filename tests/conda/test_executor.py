@@ -254,6 +254,24 @@ def test_a_clobbered_file_is_not_taken_for_damage(case: Case, tmp_path: Path) ->
     assert "two" not in installed(case.prefix)
 
 
+def test_a_file_of_two_packages_stays_with_the_one_that_stays(case: Case, tmp_path: Path) -> None:
+    """Both bring the same bytes, as packages of one family do with a header or a licence."""
+    both: dict[str, Content] = {"share/both": "the same\n", "share/deep/both": "the same\n"}
+    one = Package("one", "1.0", "0", files={**both, "share/one": "1\n"})
+    two = Package("two", "1.0", "0", files={**both, "share/two": "2\n"})
+    url = write_channel(tmp_path / "extra", [one, two])
+    made(case, "one", channels=(url,))
+    carried_out(case.apply(case.resolve("two", channels=(url,))))
+    before = content(case.prefix)
+    carried_out(case.apply(case.resolve(remove=("one",), channels=(url,))))
+    assert {path: (case.prefix / path).read_text() for path in both} == both
+    assert not (case.prefix / "share" / "one").exists()
+    assert "one" not in installed(case.prefix)
+    assert scan(case.prefix) == []
+    case.undo()
+    assert content(case.prefix) == before
+
+
 def test_killed_in_the_middle_the_environment_is_as_it_was_and_the_next_run_repairs_it(
     case: Case, tmp_path: Path
 ) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.conda.case import CondaCase
-from tests.conda.channel import channels
+from tests.conda.channel import channels, write_channel
 from tests.conda.client import conda_program
+from tests.conda.package import Content, Package
 from tests.conda.referee import Referee
 from tests.conda.room import make_room
 from tests.real.manifest import manifest
@@ -51,3 +52,17 @@ def test_a_removal_that_takes_others_along_is_not_begun(tmp_path: Path) -> None:
     assert done.code == 1, done.told()
     assert "--force" in done.err
     assert manifest(case.prefix) == before
+
+
+def test_a_file_of_two_packages_stays_where_condas_own_command_removes_one(tmp_path: Path) -> None:
+    """conda removes all that the record of a package lists, whoever else lists it."""
+    both: dict[str, Content] = {"share/both": "the same\n", "share/deep/both": "the same\n"}
+    one = Package("one", "1.0", "0", files={**both, "share/one": "1\n"})
+    two = Package("two", "1.0", "0", files={**both, "share/two": "2\n"})
+    url = write_channel(tmp_path / "extra", [one, two])
+    room = make_room(tmp_path / "room", [url, *channels().old])
+    case = CondaCase(room, Referee(room).create("env", ["python=3.11", "one", "two"]), "", frozenset())
+    done = run(case, "conda", "remove", "-p", str(case.prefix), "one")
+    assert done.code == 0, done.told()
+    assert {path: (case.prefix / path).read_text() for path in both} == both
+    assert names(case) & {"one", "two"} == {"two"}

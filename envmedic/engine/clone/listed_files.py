@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+from envmedic.conda_meta import records
 
 
 def listed_files(tree: Path, without: Iterable[Path]) -> frozenset[str]:
@@ -52,13 +55,47 @@ def listed_by(tree: Path, lists: Iterable[str]) -> frozenset[str]:
 
 
 def claims(tree: Path) -> Mapping[str, Mapping[str, str]]:
-    """Each file that a RECORD in `tree` lists, by its path, with the dist-info of the RECORD and the hash stated there."""
+    """Each file that a distribution in `tree` lists, by its path, with who lists it and the hash stated there.
+
+    Who lists it is the dist-info whose RECORD does, or conda's record of the package; for a package that comes with
+    a dist-info of its own, the record stands for both. Raises OSError.
+    """
+    root = Path(os.path.realpath(tree))
     found: dict[str, dict[str, str]] = {}
-    for site in site_packages(Path(os.path.realpath(tree))):
+    of_conda: set[str] = set()
+    for record, files in _conda_claims(root).items():
+        infos = {os.path.dirname(path) for path in files if path.endswith(".dist-info/RECORD")}  # noqa: PTH120  # text
+        if not all(map(os.path.isdir, infos)):
+            continue  # an installer of wheels has taken the package over: conda's list is of what was there before
+        of_conda |= infos
+        for path, stated in files.items():
+            found.setdefault(path, {})[record] = stated
+    for site in site_packages(root):
         for folder in _metadata(site):
-            for path, stated in _entries(Path(folder, "RECORD"), site):
+            for path, stated in _entries(Path(folder, "RECORD"), site) if folder not in of_conda else ():
                 found.setdefault(path, {})[folder] = stated
     return found
+
+
+def _conda_claims(root: Path) -> Mapping[str, Mapping[str, str]]:
+    """The files of each of conda's records, by the record's path, with their hashes as RECORD writes them."""
+    read = records.read(root)
+    return {
+        os.fspath(root / where): {
+            _joined(os.fspath(root), path): _as_in_record(file.installed_sha256)
+            for path, file in record.files(read.site_packages)
+            if file.path_type != "pyc_file"  # made where it lies, and made again
+        }
+        for where, record in read.packages.items()
+    }
+
+
+def _as_in_record(sha256: str | None) -> str:
+    try:
+        digest = bytes.fromhex(sha256 or "")
+    except ValueError:
+        return ""
+    return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}" if digest else ""
 
 
 def unlisted(path: Path, listed: frozenset[str]) -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """Files that several distributions list, such as ``nvidia/__init__.py``: none is lost when one of them is removed.
 
-Installers remove every file that a RECORD lists, whoever else lists it.
+Installers remove every file that a RECORD or conda's record lists, whoever else lists it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,11 @@ def _hash(path: Path) -> str:
 
 
 def _distribution(folder: str) -> str:
-    return os.path.basename(folder).removesuffix(".dist-info").replace("-", " ", 1)  # noqa: PTH119  # a word for people
+    """Name and version for people: of a dist-info by its name, of conda's record without the build."""
+    name = os.path.basename(folder)  # noqa: PTH119  # text, as what is listed
+    if name.endswith(".json"):
+        return " ".join(name.rsplit("-", 2)[:2])
+    return name.removesuffix(".dist-info").replace("-", " ", 1)
 
 
 def _shown(names: Sequence[str]) -> str:

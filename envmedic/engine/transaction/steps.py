@@ -129,7 +129,8 @@ def _change_conda(step: CondaChange, place: Workplace) -> str:
     """Let conda's side of the installers do it: files that it replaces it makes anew, in directories of the clone."""
     refuse_outside(place.tree, place.runner.python.parent.parent)
     place.poll()
-    detail = place.conda_side.carry_out(step, place.runner, place.emit, timeout_s=place.timeout_s)
+    with shared_files.kept(place):
+        detail = place.conda_side.carry_out(step, place.runner, place.emit, timeout_s=place.timeout_s)
     place.poll()
     return detail
 
