@@ -64,7 +64,7 @@ MUTATIONS = (
     ),
     Mutation(
         "network", "a server is waited for without end", "installers/index/http.py",
-        "timeout=Timeout(self.patience.connect_s, self.patience.read_s)", "timeout=None",
+        "timeout=Timeout(connect=self.patience.connect_s, read=self.patience.read_s)", "timeout=None",
         only="the wheel stalls once",
     ),
     Mutation(

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from urllib3 import PoolManager, Timeout
 
 from envmedic.errors import IntegrityError, Interrupted, NetworkError, PreflightError
 from envmedic.installers.index import configuration
@@ -134,6 +136,21 @@ def test_a_server_that_does_not_give_it(
     assert raised.value.cause == cause
     assert raised.value.hint
     assert remote.filename not in left(remote)
+
+
+def test_patience_with_a_connection_is_not_that_with_an_answer(
+    remote: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Timeout] = []
+    send = PoolManager.urlopen
+
+    def noted(pool: PoolManager, method: str, url: str, **more: Any) -> Any:
+        asked.append(more["timeout"])
+        return send(pool, method, url, **more)
+
+    monkeypatch.setattr(PoolManager, "urlopen", noted)
+    get(remote)
+    assert {(item.connect_timeout, item.read_timeout) for item in asked} == {(QUICK.connect_s, QUICK.read_s)}
 
 
 def test_a_closed_port(wheel: Wheel) -> None:

@@ -150,7 +150,7 @@ class IndexSession:
                 without_credentials(url),
                 # with gzip, Content-Length and ranges would count compressed bytes
                 headers={"Accept-Encoding": "identity", **headers, **(authorization(login) if login else {})},
-                timeout=Timeout(self.patience.connect_s, self.patience.read_s),
+                timeout=Timeout(connect=self.patience.connect_s, read=self.patience.read_s),
                 preload_content=not stream,
                 redirect=False,
                 retries=False,
