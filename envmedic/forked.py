@@ -51,7 +51,7 @@ def begun(work: Callable[[], T], *, cores: int = 2) -> Iterator[Fork[T]]:
     then does the work here and raises its error.
     """
     with closing(Fork(work)) as fork:
-        if _free_cores() >= cores:
+        if free_cores() >= cores:
             fork.begin()
         yield fork
 
@@ -61,7 +61,7 @@ def spread(work: Callable[[int], T], count: int, *, most: int) -> list[T]:
 
     Each process takes every n-th number: the costly ones are rarely neighbours that all fall to one process.
     """
-    processes = max(1, min(most, count, _free_cores()))
+    processes = max(1, min(most, count, free_cores()))
 
     def share(first: int) -> list[T]:
         return [work(number) for number in range(first, count, processes)]
@@ -74,7 +74,7 @@ def spread(work: Callable[[int], T], count: int, *, most: int) -> list[T]:
     return [shares[number % processes][number // processes] for number in range(count)]
 
 
-def _free_cores() -> int:
+def free_cores() -> int:
     """Cores that this process may use; 1 beside other threads, whose locks a fork would find held for ever.
 
     The kernel's list of threads has those too that compiled libraries start.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -295,6 +296,10 @@ class UserCommand(msgspec.Struct, frozen=True):
     """What to do where it fails."""
 
 
+def _unforeseen(_tree: Path, _distributions: Collection[str]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 # `engine` must not import its siblings `probe` and `installers`: `api` passes these functions instead.
 class EnginePorts(msgspec.Struct, frozen=True):
     """Everything that a transaction uses from outside `engine`."""
@@ -328,3 +333,5 @@ class EnginePorts(msgspec.Struct, frozen=True):
     unaffected: Callable[..., frozenset[str]] | None = None
     """Import names that changes between two trees, as paths and as distributions, cannot affect; None where all can. With
     `near`, what only something between can affect is left out too."""
+    foresee: Callable[[Path, Collection[str]], AbstractContextManager[None]] = _unforeseen
+    """Begins to find what a change of these distributions of a tree cannot affect, for `unaffected` within a block."""

@@ -14,7 +14,7 @@ from envmedic.model.events import Emit
 from envmedic.model.plan import SetEnv
 from envmedic.model.ports import ApplyOptions, Runner
 from envmedic.model.record import Record
-from envmedic.probe.packages.affected import unaffected
+from envmedic.probe.packages.affected import Affected
 from envmedic.tree import fingerprint
 from tests.engine.test_apply import by_module, reported
 from tests.engine.world import SITE, World, make_environment, replacement
@@ -39,7 +39,7 @@ def test_what_nothing_of_the_change_concerns_is_left_out(tmp_path: Path, clone: 
 
     def find(before: Path, after: Path, changed: Collection[str], moved: Collection[str]) -> frozenset[str]:
         seen.extend([changed, moved])
-        return unaffected(before, after, changed, moved)
+        return Affected().unaffected(before, after, changed, moved)
 
     world.unaffected = find
     _, imported = repaired(world)

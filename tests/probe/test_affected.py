@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from envmedic.probe.packages.affected import unaffected
+from envmedic.probe.packages import affected
+from envmedic.probe.packages.affected import Affected
 from tests.support.native import shared_library
 from tests.support.wheels import make_wheel
 
@@ -153,11 +155,23 @@ def left_out(tmp_path: Path, old: Package, new: Package, others: Sequence[Packag
     changed = [name for name in then.keys() | now.keys() if then.get(name) != now.get(name)]
     names = [item.name.partition("-")[0] for item in rest]
     broken = imports(before, names) - imports(after, names)
-    return unaffected(before, after, changed, ()), broken
+    spared = unaffected(before, after, changed, ())
+    found = Affected()
+    with found.foresee(before, [old.name]):
+        assert found.unaffected(before, after, changed, [old.name]) == spared
+    return spared, broken
+
+
+def unaffected(
+    before: Path, after: Path, changed: Collection[str], distributions: Collection[str], *, near: bool = False
+) -> frozenset[str]:
+    return Affected().unaffected(before, after, changed, distributions, near=near)
 
 
 @pytest.mark.parametrize("make", [*CASES, "library-through-another"])
-def test_what_the_full_run_finds_broken_is_imported(tmp_path: Path, make: str) -> None:
+def test_what_the_full_run_finds_broken_is_imported(tmp_path: Path, make: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether that is found beside the work before it, as where there are cores, or after it."""
+    monkeypatch.setattr(affected, "free_cores", lambda: 4)
     case = library_case() if make == "library-through-another" else CASES[make]
     spared, broken = left_out(tmp_path, *case)
     assert "user" in broken, "the case breaks nothing"
@@ -225,3 +239,31 @@ def test_the_name_of_a_library_is_a_whole_word(tmp_path: Path) -> None:
     sorts = package("sorts", "class image: sort = sorted\nimage.sort([])\n")
     tree = install(tmp_path / "env", tmp_path / "wheels", (changed, named, sorts, *BYSTANDERS))
     assert unaffected(tree, tree, [f"{SITE}/changed/image.so"], ()) == {"bystander", "reader", "sorts"}
+
+
+def test_what_was_foreseen_holds_only_for_what_touches_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affected, "free_cores", lambda: 4)
+    others = (
+        package("user", "import changed\n"),
+        package("other", GOOD),
+        package("ours", "import other\n"),
+        *BYSTANDERS,
+    )
+    tree = install(tmp_path / "env", tmp_path / "wheels", (CHANGED, *others))
+    found = Affected()
+    asked: list[frozenset[str]] = []
+    read = affected._spared
+
+    def noted(now: Sequence[Any], touched: Any, loading: set[str], *, near: bool) -> frozenset[str]:
+        asked.append(touched.names)
+        return read(now, touched, loading, near=near)
+
+    with found.foresee(tree, ["changed"]):
+        monkeypatch.setattr(affected, "_spared", noted)
+        one = [f"{SITE}/changed/part.py"]
+        for _ in range(3):
+            assert found.unaffected(tree, tree, one, ["changed"]) == {"bystander", "reader", "other", "ours"}
+        assert len(asked) <= 1, "read once, here where there is no other process"
+        more = [*one, f"{SITE}/other/__init__.py"]
+        assert found.unaffected(tree, tree, more, ["changed"]) == {"bystander", "reader"}
+        assert asked[-1] == {"changed", "other"}

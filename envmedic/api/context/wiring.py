@@ -97,21 +97,22 @@ def check_runner(
         from envmedic.api.context import check_seconds, lent_byte_code
         from envmedic.engine.verify import verification, waiting
 
-        outcomes = verification.run_checks(
-            checks,
-            runner,
-            phase,
-            emit,
-            pip_check=installer().check_command(str(runner.python)),
-            facts=proof().of_one_run(),
-            judge=output_judge() if any(check.program is not None for check in checks) else None,
-            home=target.real,
-            no_gpu=no_gpu,
-            timeout_s=settings.timeout_s,
-            devices=None if no_gpu or not any(check.gpu for check in checks) else devices(),
-            earlier=check_seconds.load(target.real),
-            byte_code=lent_byte_code.folder(target.real),
-        )
+        with proof().of_one_run(runner, asked=any(check.name == "facts" for check in checks)) as facts:
+            outcomes = verification.run_checks(
+                checks,
+                runner,
+                phase,
+                emit,
+                pip_check=installer().check_command(str(runner.python)),
+                facts=facts,
+                judge=output_judge() if any(check.program is not None for check in checks) else None,
+                home=target.real,
+                no_gpu=no_gpu,
+                timeout_s=settings.timeout_s,
+                devices=None if no_gpu or not any(check.gpu for check in checks) else devices(),
+                earlier=check_seconds.load(target.real),
+                byte_code=lent_byte_code.folder(target.real),
+            )
         if phase == "after":
             check_seconds.keep(target.real, waiting.seconds_of(outcomes))
         return outcomes
@@ -132,6 +133,7 @@ def engine_ports(
     command: UserCommand | None = None,
 ) -> EnginePorts:
     """Return everything that a transaction on `target` uses from outside the engine."""
+    concerned = affected.Affected()
     # the installer is made on first use: undo, redo and recovery need none, and import no installer
     return EnginePorts(
         installer=cache(partial(installer_of, settings, target.real)),
@@ -146,6 +148,7 @@ def engine_ports(
         edits_project=edits_project,
         before_exchange=before_exchange,
         host=cache(partial(host_of, settings)),
-        unaffected=affected.unaffected,
+        unaffected=concerned.unaffected,
+        foresee=concerned.foresee,
         command=command,
     )

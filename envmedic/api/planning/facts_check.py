@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from sys import maxsize
 from time import monotonic
 
 from envmedic.analysis.text_statements import with_text
@@ -13,14 +15,17 @@ from envmedic.api.context.settings import Settings
 from envmedic.api.planning.statements import in_clone
 from envmedic.api.playbooks import load_playbooks
 from envmedic.diagnosis.vocabulary import derive
+from envmedic.forked import Fork, begun
 from envmedic.model.checks import Check, Confirmation, Outcome, Phase, Status
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import of_host
 from envmedic.model.playbook import AdviseStep, FactValue, LoadedPlaybook, Playbook
-from envmedic.model.ports import Runner
+from envmedic.model.ports import FactsJudge, Runner
 from envmedic.model.vocabulary.names import fact_kind
 from envmedic.playbook.schema.conditions import Evaluation, Truth, confirms, named
 
+_CORES = 4
+"""Cores that a machine has to have before the environment is observed beside other checks."""
 _STATUS: Mapping[bool | None, Status] = {True: "fail", False: "pass", None: "skip"}
 
 
@@ -36,9 +41,14 @@ class FactsProof:
         self._shown: dict[str, frozenset[str]] = {}
         """The names of the facts that last confirmed a fault, by the words of what was asked."""
 
-    def of_one_run(self) -> _Run:
-        """Return the check for one run, during which the environment does not change and is observed once."""
-        return _Run(self)
+    @contextmanager
+    def of_one_run(self, runner: Runner, *, asked: bool) -> Iterator[FactsJudge]:
+        """Yield the check for one run, during which the environment does not change and is observed once.
+
+        Where it is `asked` and cores are free, it is observed beside what comes before it in the run.
+        """
+        with begun(lambda: self.observed(runner), cores=_CORES if asked else maxsize) as observing:
+            yield _Run(self, observing)
 
     @cached_property
     def known(self) -> tuple[LoadedPlaybook, ...]:
@@ -73,8 +83,9 @@ class FactsProof:
 class _Run:
     """The check ``facts`` during one run of checks."""
 
-    def __init__(self, proof: FactsProof) -> None:
+    def __init__(self, proof: FactsProof, observing: Fork[Facts]) -> None:
         self._proof = proof
+        self._observing = observing
         self._facts: Facts | None = None
 
     def __call__(self, check: Check, runner: Runner, phase: Phase) -> tuple[Outcome, ...]:
@@ -82,7 +93,7 @@ class _Run:
         started = monotonic()
         # observed on first use: an observation is costly, and many runs have no such check
         if self._facts is None:
-            self._facts = self._proof.observed(runner)
+            self._facts = self._observing.value()
         if check.confirmation is not None:
             facts = in_clone(check.confirmation, self._facts, runner.tree)
             # a fault that facts alone have shown is gone by facts alone: there is no text whose groups could count

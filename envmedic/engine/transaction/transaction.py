@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from envmedic import __version__
@@ -203,6 +203,15 @@ def _runner(transaction: OpenTransaction, how: Capabilities, lock: int, clone_pa
     return ActivatedRunner(inner, clone_path, session.interruption)
 
 
+def _take_stages(run: Run) -> None:
+    """Take everything up to the exchange. What the plan cannot affect is found meanwhile, where not all is imported."""
+    narrowed = run.plan.changes and run.session.options.profile != "full"
+    moved = [change.name for change in run.plan.changes]
+    with run.session.ports.foresee(run.session.prefix, moved) if narrowed else nullcontext():
+        for stage in STAGES if run.plan.purpose == "repair" else INSTALL_STAGES:
+            stage(run)
+
+
 def _carry_out(run: Run) -> Record:
     transaction = run.transaction
     with ExitStack() as stack:
@@ -212,8 +221,7 @@ def _carry_out(run: Run) -> Record:
             if run.plan.purpose == "snapshot":
                 snapshot.take(run)
                 return run.transaction.finish("done")
-            for stage in STAGES if run.plan.purpose == "repair" else INSTALL_STAGES:
-                stage(run)
+            _take_stages(run)
             uv = _exchange(run)
         except NothingChanged:
             with recoverable(run.session.prefix):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from envmedic.forked import spread
+from envmedic.forked import Fork, begun, free_cores, spread
 from envmedic.probe.elf.dynamic import Elf, ElfError
 from envmedic.probe.layout import read_layout, site_packages
 from envmedic.probe.metadata import normalise, parse_record
@@ -27,6 +27,9 @@ _SCRIPTS = frozenset({"console_scripts", "gui_scripts"})
 _EVERYWHERE = re.compile(r"(.*\.pth|pyvenv\.cfg|bin/python[0-9.]*|(.*/)?(site|user)customize\.py)")
 """Files that every start of Python reads."""
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b[^#\n]*", re.MULTILINE)
+_HASHED = re.compile(r"[.-][0-9a-f]{8}\.so\b")
+"""A library that a wheel carries under a name with a part of its hash, which only what was built with it knows."""
+_CORES_TO_FORESEE = 4
 _READERS = 16
 """Processes that read sources at a time."""
 _PART = 200
@@ -52,41 +55,135 @@ class _Package:
         return (self.site / file for file in self.files if ".so" in file and _is_library(file))
 
 
-def unaffected(
-    before: Path, after: Path, changed: Collection[str], distributions: Collection[str], *, near: bool = False
-) -> frozenset[str]:
-    """Top-level import names of the tree `after` that `changed` files and `distributions` cannot affect.
+@dataclass(frozen=True)
+class _Touched:
+    """What a change touches itself, by which the packages are found that it can affect."""
 
-    `changed` has paths relative to both trees. Empty where any import can be affected: by what every start of Python
-    reads, by its standard library, or in a conda prefix, whose packages share libraries and data. With `near`, meant for
-    distributions that are only added, what is affected through another package alone is left out as well: that package is
-    imported itself; and in a conda prefix too, unless a library changed outside of site-packages. Raises OSError.
-    """
-    sites = _sites(after)
-    homes = [site.relative_to(after) for site in sites]
-    loose = [name for name in changed if not any(Path(name).is_relative_to(home) for home in homes)]
-    if (after / "conda-meta").is_dir() and not (near and not any(_is_library(name) for name in loose)):
-        return frozenset()
-    if not sites or any(map(_EVERYWHERE.fullmatch, changed)) or any(_of_python(name) for name in loose):
-        return frozenset()
+    moved: frozenset[str]
+    """Distributions that come, go or change."""
+    names: frozenset[str]
+    """Their import names, and those of changed files that nobody lists."""
+    groups: frozenset[str]
+    """Groups of entry points that others load from them."""
+    libraries: frozenset[str]
+    """Their libraries, by file name."""
+
+    @property
+    def named_libraries(self) -> frozenset[str]:
+        """The libraries that a source can name, without the version."""
+        return frozenset(_stem(name) for name in self.libraries if not _HASHED.search(name))
+
+
+@dataclass(frozen=True)
+class _Spared:
+    """What a change that touches this cannot affect."""
+
+    touched: _Touched
+    loading: frozenset[str]
+    """Packages that load one of the libraries."""
+    spared: frozenset[str]
+    """Top-level import names."""
+
+    def holds_for(self, touched: _Touched, loading: Collection[str]) -> bool:
+        """Whether a change that touches `touched` affects nothing more; `loading` are those who load its libraries."""
+        mine = self.touched
+        return (
+            touched.moved <= mine.moved
+            and touched.names <= mine.names
+            and touched.groups <= mine.groups
+            and touched.named_libraries <= mine.named_libraries
+            and self.loading | mine.moved >= set(loading)
+        )
+
+
+class Affected:
+    """Finds what a change can affect; of one that is foreseen it reads most beside the work before it."""
+
+    def __init__(self) -> None:
+        self._begun: Fork[_Spared] | None = None
+        self._foreseen: _Spared | None = None
+
+    @contextmanager
+    def foresee(self, tree: Path, distributions: Collection[str]) -> Iterator[None]:
+        """Read on other cores, while the block runs, what a change of `distributions` in `tree` cannot affect."""
+        if free_cores() < _CORES_TO_FORESEE or (tree / "conda-meta").is_dir():
+            yield
+            return
+        with begun(lambda: _foreseen(tree, distributions)) as fork:
+            self._begun = fork
+            try:
+                yield
+            finally:
+                self._begun = self._foreseen = None
+
+    def unaffected(
+        self, before: Path, after: Path, changed: Collection[str], distributions: Collection[str], *, near: bool = False
+    ) -> frozenset[str]:
+        """Top-level import names of the tree `after` that `changed` files and `distributions` cannot affect.
+
+        `changed` has paths relative to both trees. Empty where any import can be affected: by what every start of Python
+        reads, by its standard library, or in a conda prefix, whose packages share libraries and data. With `near`, meant
+        for distributions that are only added, what is affected through another package alone is left out as well: that
+        package is imported itself; and in a conda prefix too, unless a library changed outside of site-packages. Raises
+        OSError.
+        """
+        sites = _sites(after)
+        homes = [site.relative_to(after) for site in sites]
+        loose = [name for name in changed if not any(Path(name).is_relative_to(home) for home in homes)]
+        if (after / "conda-meta").is_dir() and not (near and not any(_is_library(name) for name in loose)):
+            return frozenset()
+        if not sites or any(map(_EVERYWHERE.fullmatch, changed)) or any(_of_python(name) for name in loose):
+            return frozenset()
+        parsed: dict[bytes, tuple[str, ...]] = {}
+        now = [item for site in sites for item in _packages(site, parsed)]
+        old = [item for site in _sites(before) for item in _packages(site, parsed)]
+        moved = (
+            _changed(old, before, changed) | _changed(now, after, changed) | {normalise(name) for name in distributions}
+        )
+        touched = _touched(
+            [*old, *now],
+            moved,
+            _unowned(now, after, changed),
+            {Path(name).name for name in changed if _is_library(name)},
+        )
+        loading = _loading(now, touched.libraries)
+        if self._begun is not None and not near:
+            self._foreseen = self._foreseen or self._begun.value()
+            if self._foreseen.holds_for(touched, loading):
+                return self._foreseen.spared - _tops(now, moved) - touched.names
+        return _spared(now, touched, loading, near=near)
+
+
+def _foreseen(tree: Path, distributions: Collection[str]) -> _Spared:
     parsed: dict[bytes, tuple[str, ...]] = {}
-    now = [item for site in sites for item in _packages(site, parsed)]
-    old = [item for site in _sites(before) for item in _packages(site, parsed)]
-    moved = _changed(old, before, changed) | _changed(now, after, changed) | {normalise(name) for name in distributions}
-    names = {top for item in (*old, *now) if item.name in moved for top in item.tops} | _unowned(now, after, changed)
-    groups = {group for item in (*old, *now) if item.name in moved for group in _groups(item)}
-    libraries = {Path(name).name for name in changed if _is_library(name)}
-    libraries |= {file.name for item in (*old, *now) if item.name in moved for file in item.libraries()}
-    loading = _loading(now, libraries) if libraries else set()
+    now = [item for site in _sites(tree) for item in _packages(site, parsed)]
+    touched = _touched(now, {normalise(name) for name in distributions}, set(), set())
+    loading = _loading(now, touched.libraries)
+    return _Spared(touched, frozenset(loading), _spared(now, touched, loading, near=False))
+
+
+def _touched(packages: Iterable[_Package], moved: set[str], unowned: set[str], libraries: set[str]) -> _Touched:
+    """What a change touches that moves distributions, `packages` being those before and after it."""
+    of_moved = [item for item in packages if item.name in moved]
+    return _Touched(
+        moved=frozenset(moved),
+        names=frozenset({top for item in of_moved for top in item.tops} | unowned),
+        groups=frozenset({group for item in of_moved for group in _groups(item)}),
+        libraries=frozenset({file.name for item in of_moved for file in item.libraries()} | libraries),
+    )
+
+
+def _spared(now: Sequence[_Package], touched: _Touched, loading: set[str], *, near: bool) -> frozenset[str]:
+    """Top-level import names of `now` that a change cannot affect; `loading` are those who load its libraries."""
+    moved, names = touched.moved, touched.names
     known = moved | loading
     others = [item for item in now if item.name not in known]
     tops = {item.name: item.tops for item in now}
-    named = _named(others, names | groups, {_stem(name) for name in libraries}, tops)
+    named = _named(others, names | touched.groups, touched.named_libraries, tops)
     direct = known | {name for name, (direct, _) in named.items() if direct}
     asking = {item.name for item in now if item.requires & moved}
     if near:
-        spared = {top for item in now if item.name in direct | asking for top in item.tops} | names
-        return frozenset({top for item in now for top in item.tops} - spared)
+        return _tops(now) - _tops(now, direct | asking) - names
     reached = direct | asking
     while new := {
         item.name
@@ -96,9 +193,13 @@ def unaffected(
     }:
         reached |= new
     others = [item for item in others if item.name not in reached]
-    reached |= _naming_parts(others, {top for item in now if item.name in direct for top in item.tops})
-    left = {top for item in now if item.name in reached for top in item.tops} | names
-    return frozenset({top for item in now for top in item.tops} - left)
+    reached |= _naming_parts(others, _tops(now, direct))
+    return _tops(now) - _tops(now, reached) - names
+
+
+def _tops(packages: Iterable[_Package], named: Collection[str] | None = None) -> frozenset[str]:
+    """The top-level import names of `packages`, or of those that are `named`."""
+    return frozenset(top for item in packages if named is None or item.name in named for top in item.tops)
 
 
 def _sites(tree: Path) -> tuple[Path, ...]:
@@ -179,8 +280,10 @@ def _stem(library: str) -> str:
     return found["stem"] if found else library
 
 
-def _loading(packages: Iterable[_Package], changed: set[str]) -> set[str]:
+def _loading(packages: Iterable[_Package], changed: Collection[str]) -> set[str]:
     """The packages with a library that loads one of the `changed`, itself or through others."""
+    if not changed:
+        return set()
     files = [(item.name, file) for item in packages for file in item.libraries()]
     found_needs = spread(lambda number: _needed(files[number][1], changed), len(files), most=_READERS)
     needs = {file: (owner, *found) for (owner, file), found in zip(files, found_needs, strict=True)}
@@ -194,7 +297,7 @@ def _loading(packages: Iterable[_Package], changed: set[str]) -> set[str]:
     return found
 
 
-def _needed(library: Path, changed: set[str]) -> tuple[frozenset[str], str]:
+def _needed(library: Path, changed: Collection[str]) -> tuple[frozenset[str], str]:
     """The names of the libraries that one asks for, and its own; what cannot be read may load any of the `changed`."""
     try:
         with closing(Elf(library)) as elf:
@@ -204,7 +307,7 @@ def _needed(library: Path, changed: set[str]) -> tuple[frozenset[str], str]:
 
 
 def _named(
-    packages: Sequence[_Package], names: set[str], libraries: set[str], tops: dict[str, frozenset[str]]
+    packages: Sequence[_Package], names: frozenset[str], libraries: frozenset[str], tops: dict[str, frozenset[str]]
 ) -> dict[str, tuple[bool, frozenset[str]]]:
     """By package: whether it names one of `names` or `libraries`, and which packages it names that it requires.
 
@@ -215,7 +318,7 @@ def _named(
 
     def scan(number: int) -> tuple[bool, frozenset[str]]:
         item, modules = parts[number]
-        return _scanned(modules, frozenset(names) | required[item.name], libraries)
+        return _scanned(modules, names | required[item.name], libraries)
 
     direct = {
         item.name: any(re.search(rf"=\s*{re.escape(name)}\b", item.entry_points) for name in names) for item in packages
@@ -237,7 +340,7 @@ def _parts(packages: Iterable[_Package]) -> list[tuple[_Package, tuple[str, ...]
     ]
 
 
-def _scanned(modules: Iterable[str], names: frozenset[str], libraries: set[str]) -> tuple[bool, frozenset[str]]:
+def _scanned(modules: Iterable[str], names: frozenset[str], libraries: frozenset[str]) -> tuple[bool, frozenset[str]]:
     """Whether sources name one of `libraries`, and which of `names`."""
     loaded = [(name.encode(), re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)".encode())) for name in libraries]
     left = {name: name.encode() for name in names}
@@ -266,7 +369,7 @@ def _word(name: str) -> tuple[re.Pattern[bytes], tuple[bytes, ...]]:
     return re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)".encode()), marks
 
 
-def _naming_parts(packages: Sequence[_Package], tops: set[str]) -> set[str]:
+def _naming_parts(packages: Sequence[_Package], tops: frozenset[str]) -> set[str]:
     """The packages that import a part of one of `tops`: what `import TOP` alone loads is imported by itself."""
     if not tops:
         return set()
