@@ -91,23 +91,21 @@ def run_units(units, gpus, report):
     """Run `units` from this process, which holds what they import.
 
     Those of one GPU share a few processes, others have one each beside them, and what does not pass there is run again
-    alone. On the CPU one check runs at a time.
+    alone. On the CPU one check runs at a time, beside those on GPUs.
     """
-    waiting = list(units)
-    first = [unit for unit in waiting if unit.on_gpu and unit.device != "cuda"]
-    shared = [unit for unit in first if unit.request["name"] in TOGETHER]
-    single = [unit for unit in first if unit not in shared]
-    again = run_together(shared, single, AT_ONCE, report)
-    waiting = [unit for unit in waiting if unit in again or unit not in first]
+    on_gpus = [unit for unit in units if unit.on_gpu and unit.device != "cuda"]
+    shared = [unit for unit in on_gpus if unit.request["name"] in TOGETHER]
+    single = [unit for unit in on_gpus if unit not in shared]
+    again = run_together(shared, single, [unit for unit in units if not unit.on_gpu], AT_ONCE, report)
+    waiting = [unit for unit in units if unit in again or unit.device == "cuda"]
     while waiting:
         first = waiting[0]
         together = [unit for unit in waiting if unit.name == first.name and unit.key[0] == first.key[0]]
-        together = [unit for unit in together if unit.on_gpu == first.on_gpu]
         waiting = [unit for unit in waiting if unit not in together]
         if first.device == "cuda":
             report(first.outcome(gpus.status, gpus.reason))
         else:
-            run_side_by_side(together, AT_ONCE if first.on_gpu else 1, report)
+            run_side_by_side(together, AT_ONCE, report)
 
 
 def begun(requests, own, no_gpu, report, on_top=(), workers=1):

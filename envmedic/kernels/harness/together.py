@@ -102,38 +102,47 @@ def _run(units, reader, send):
             torch.cuda.empty_cache()
 
 
-class Alone:
-    """A unit in a child of its own: it starts processes, compiles or imports packages."""
+class InTurn:
+    """Units in children of their own, one after the other.
 
-    def __init__(self, unit, report):
-        self.needed = True
+    What does not pass is run `again` later, where others beside it can be why.
+    """
+
+    def __init__(self, units, report, *, again):
         self.again = []
         self.child = None
-        self._unit = unit
+        self._queue = list(units)
+        self._job = None
+        self._retried = again
         self._report = report
-        self._job = job_of(unit, self._hear)
+
+    @property
+    def needed(self):
+        """Whether something is left to run."""
+        return bool(self._queue)
 
     def start(self):
-        """Begin."""
-        self.needed = False
+        """Begin with the next one."""
+        unit = self._queue.pop(0)
+        self._job = job_of(unit, lambda message: self._hear(unit, message))
         self.child = supervise.Supervised(self._job.work, self._job.limit_s, self._job.on_message)
 
     def finish(self):
         """Take the end of the child."""
         self._job.on_end(self.child.finish())
 
-    def _hear(self, message):
-        if message["outcome"]["status"] in ("pass", "skip"):
-            self._report(message)
+    def _hear(self, unit, message):
+        if self._retried and message["outcome"]["status"] not in ("pass", "skip"):
+            self.again.append(unit)
         else:
-            self.again.append(self._unit)
+            self._report(message)
 
 
-def run_together(units, single, at_once, report):
-    """Run `units`, those of each device in a few children, and each of `single` in one, all of them side by side.
+def run_together(units, single, on_cpu, at_once, report):
+    """Run `units`, those of each GPU in a few children, each of `single` in one, and `on_cpu` in turn, side by side.
 
-    At most `at_once` children run at a time, and fewer where there are few CPUs, but one for each device. Returns the
-    units that are to be run again, by themselves.
+    `single` are those that start processes, compile or import packages. At most `at_once` children run at a time, and
+    fewer where there are few CPUs, but one for each device. Returns the units that are to be run again, by themselves.
     """
     devices = {}
     for unit in sorted(units, key=lambda unit: unit.request["name"] not in LONG):
@@ -143,7 +152,8 @@ def run_together(units, single, at_once, report):
     for of_device in devices.values():
         lanes = max(1, min(LANES, children // len(devices), len(of_device) // MANY))
         waiting += [Together(of_device, report) for _ in range(lanes)]
-    waiting += [Alone(unit, report) for unit in single]
+    waiting.append(InTurn(on_cpu, report, again=False))
+    waiting += [InTurn([unit], report, again=True) for unit in single]
     at_once = min(at_once, max(len(devices), children))
     done, running = [], []
     while waiting or running:
