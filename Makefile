@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: onefile looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: onefile looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -16,6 +16,7 @@ help:
 	@echo "make looks      every screen in three sizes and the colours of three kinds of terminals, in build/looks (minutes)"
 	@echo "make quick      linters, types, import contracts and the tests nearest to what the branch changes (two minutes)"
 	@echo "make test       linters, types, import contracts and tests"
+	@echo "make test-long  the repairs, kills and installs for which others stand in make test (a quarter of an hour)"
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-projects  repairs in projects of the real poetry and PDM, which judge them (a minute, and a package index once)"
 	@echo "make test-notebook  the magics of notebooks in a real Jupyter kernel (a minute, and a package index once)"
@@ -91,8 +92,11 @@ test: lint $(COMPILED)
 	$(BIN)/python -m compileall -q envmedic tests # read even where PYTHONDONTWRITEBYTECODE keeps runs from writing it
 	$(BIN)/python -m pytest -n auto
 
+test-long: $(COMPILED)
+	ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto -m long
+
 test-conda: $(COMPILED)
-	ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto -m conda
+	ENVMEDIC_TEST_CONDA=1 ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto -m conda
 
 # PDM 2.29 does not start with newer releases of these two
 TOOLS := build/project-tools
@@ -119,7 +123,7 @@ $(FLEET_TOOLS)/.made: $(INSTALLED)
 	touch $@
 
 fleet: $(COMPILED) $(FLEET_TOOLS)/.made
-	ENVMEDIC_TEST_FLEET=1 $(BIN)/python -m pytest -n auto tests/fleet tests/cli/test_fleet.py tests/cli/test_class_plans.py
+	ENVMEDIC_TEST_FLEET=1 ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto tests/fleet tests/cli/test_fleet.py tests/cli/test_class_plans.py
 
 fleet-slurm:
 	mkdir -p build
@@ -140,7 +144,7 @@ onefile: $(INSTALLED)
 	dist/envmedic.pex --version
 
 test-locks: $(COMPILED)
-	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py
+	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py
 
 test-real: $(INSTALLED)
 	ENVMEDIC_TEST_REAL=1 $(BIN)/python -m pytest -m real_torch

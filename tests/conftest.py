@@ -24,6 +24,11 @@ for number in (signal.SIGHUP, signal.SIGQUIT):
 pytest_plugins = ("tests.support.guard",)
 
 ASKED_FOR = {
+    "long": (
+        "ENVMEDIC_TEST_LONG",
+        "tests of minutes, for which others stand in a run of a quarter of an hour",
+        "make test-long",
+    ),
     "real_torch": ("ENVMEDIC_TEST_REAL", "real torch environments of several GB", "make test-real"),
     "conda": ("ENVMEDIC_TEST_CONDA", "environments made and judged by conda, for minutes", "make test-conda"),
     "notebook": ("ENVMEDIC_TEST_NOTEBOOK", "notebooks in a real Jupyter kernel", "make test-notebook"),

@@ -19,6 +19,8 @@ from tests.bench.place import Place, filesystem
 from tests.bench.sampling import Ratio, ratio, rounds
 from tests.bench.text import WORDS, flooded, floods, large_log, reading
 
+pytestmark = pytest.mark.long
+
 FILES = 400
 
 

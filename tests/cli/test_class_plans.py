@@ -16,6 +16,8 @@ from tests.cli.support import Done, Shell, failure, torchvision
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
 from tests.support.venvs import site_packages
 
+pytestmark = pytest.mark.long
+
 
 @dataclass(frozen=True)
 class Fleet:

@@ -10,6 +10,8 @@ import pytest
 from envmedic.cli.main import main
 from tests.probe.prefixes import add_distribution, make_prefix, site
 
+pytestmark = pytest.mark.long
+
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\x7f"
 MARKUP = "[bold red]x[/][@click=app.quit]y[/]"
 ACTING = ("\x1b", "\x07", "\x9b", "\x7f")

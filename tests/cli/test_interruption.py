@@ -15,6 +15,8 @@ from tests.cli.support import LIMIT_S, REPAIR, Done, Shell, failure, lines_of, s
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case
 from tests.support.index import Fault, serve
 
+pytestmark = pytest.mark.long
+
 EVENTS = ("--events", "--json")
 BEFORE = ("probe", "resolve", "fetch", "clone", "steps", "verify")
 

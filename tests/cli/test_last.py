@@ -98,6 +98,7 @@ def test_the_program_that_failed_decides(user: Shell, case: Case, staging: str) 
     assert torchvision(case.prefix) == REPAIRED
 
 
+@pytest.mark.long
 def test_past_the_point_it_has_passed_and_is_stopped_with_its_children(user: Shell, case: Case) -> None:
     # the child leaves the session and the process group of the program
     child = "import os, sys, time; open(sys.argv[1], 'a').write(f'{os.getpid()} '); time.sleep(3600)"
@@ -142,6 +143,7 @@ def test_what_is_no_fault_of_an_environment_decides_nothing(user: Shell, case: C
     assert "ran out of memory" in ended["reason"]
 
 
+@pytest.mark.long
 def test_the_reported_error_again_is_no_repair(user: Shell, case: Case) -> None:
     before = state_of(case.prefix)
     fails(user, case, f"raise RuntimeError({MESSAGE!r})")
@@ -153,6 +155,7 @@ def test_the_reported_error_again_is_no_repair(user: Shell, case: Case) -> None:
     assert state_of(case.prefix) == before
 
 
+@pytest.mark.long
 def test_the_reported_error_in_a_program_that_goes_on_is_no_repair(user: Shell, case: Case) -> None:
     before = state_of(case.prefix)
     again = f"try:\n    raise RuntimeError({MESSAGE!r})\nexcept RuntimeError:\n    traceback.print_exc()\n"

@@ -18,6 +18,8 @@ import pytest
 from tests.cli.support import REPAIR, ROOT, Shell, failure, state_of, torchvision, user_of
 from tests.envs.nms_cuda.case import REPAIRED, Case, build
 
+pytestmark = pytest.mark.long
+
 ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user or mount")
 SYSTEM_PYTHON = "/usr/bin/python3"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")

@@ -25,7 +25,7 @@ from tests.cli.test_places import place as place  # noqa: PLC0414  # a fixture
 from tests.envs.nms_cuda.case import BROKEN, REPAIRED, Case, build
 from tests.support import attacker
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can work for another user")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(os.getuid() != 0, reason="only root can work for another user")]
 FOLDERS = 40
 NOBODY, UNKNOWN = 65534, 54321
 """A user whose home does not exist, and one whom the user database does not know."""

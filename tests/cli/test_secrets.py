@@ -70,6 +70,7 @@ def written(root: Path, own: set[Path]) -> list[str]:
     return [f"{path}: {found[0]}" for path in files if path.name not in names and (found := leaks(path.read_bytes()))]
 
 
+@pytest.mark.long
 def test_secrets_are_told_and_kept_nowhere(case: Case, user: Shell, room: Path) -> None:
     holder, log, own = plant(case, user, room)
     target = ("-p", str(case.prefix))

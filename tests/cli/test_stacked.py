@@ -13,6 +13,8 @@ from tests.envs.nms_cuda.case import REPAIRED, Case
 from tests.support.venvs import install, site_packages
 from tests.support.wheels import make_wheel
 
+pytestmark = pytest.mark.long
+
 OLD_PILLOW = """\
 id: {name}
 fault: companion-version

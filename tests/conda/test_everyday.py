@@ -18,6 +18,8 @@ from tests.real.manifest import manifest
 from tests.support.native_case import Done, run
 from tests.support.wheels import make_wheel
 
+pytestmark = pytest.mark.long
+
 SPECS = ("python=3.11", "pip", "filelock=3.16.1", "packaging")
 
 

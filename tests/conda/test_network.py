@@ -22,6 +22,8 @@ from tests.conda.changes import Case, carried_out, enter
 from tests.conda.channel import noarch, write_channel
 from tests.conda.room import Room
 
+pytestmark = pytest.mark.long
+
 SECRET = "s3cr3t-Wort"
 
 

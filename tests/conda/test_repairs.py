@@ -57,6 +57,7 @@ def test_a_torchvision_of_another_torch_becomes_its_own(old: Room, make: Make) -
     case.undo(before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [_CONDA, "rattler"], indirect=True)
 def test_a_pin_without_any_way_that_keeps_it_is_walked_around_only_when_that_is_allowed(old: Room, make: Make) -> None:
     case = make(old, OLD)

@@ -24,6 +24,8 @@ from tests.conda.changes import TEST_HOST, environment_of
 from tests.conda.channel import Channels, noarch, write_channel
 from tests.conda.package import Package
 
+pytestmark = pytest.mark.long
+
 GPU = ("pytorch=2.3.1", "torchvision", "pytorch-cuda=12.1")
 CPU = ("pytorch=2.3.1", "torchvision", "pytorch-mutex=1.0=cpu")
 

@@ -19,6 +19,8 @@ from envmedic.tree import fingerprint
 from tests.engine.test_apply import STAGINGS, failure_code, unchanged
 from tests.engine.world import Crash, World, finding, in_child, make_environment, run_python_checks
 
+pytestmark = pytest.mark.long
+
 OTHERS = Check(name="others", role="regression", arguments=("import other1, other2",))
 WAS_THERE = (
     "import other3, pathlib, sysconfig; "

@@ -28,6 +28,8 @@ from tests.engine.test_durability import moved
 from tests.engine.world import SITE, Crash, World, in_child, replacement
 from tests.support.races import at
 
+pytestmark = pytest.mark.long
+
 Manifest = dict[str, fingerprint.PathContent]
 MODEL = f"{SITE}/checkpoints/first run/model.pt"
 LINK = f"{SITE}/checkpoints/latest"

@@ -21,6 +21,8 @@ from envmedic.model.ports import ApplyOptions
 from tests.engine.test_crashes import small_world
 from tests.engine.world import Crash, World, distributions, fails_in_place, in_child, replacement
 
+pytestmark = pytest.mark.long
+
 FILES = 3000
 RECORD = 12 << 10
 """Bytes that one transaction may leave for good; a fingerprint of `FILES` files has several times as many."""

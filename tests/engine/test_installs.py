@@ -84,6 +84,7 @@ def test_a_directory_that_lies_elsewhere_is_refused_before_the_command_runs(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.long
 def test_a_kill_at_any_point_leaves_the_old_environment_or_the_new_one(quick: World) -> None:
     old = fingerprint.manifest(quick.prefix)
     for number in range(80):

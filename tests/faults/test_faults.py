@@ -33,6 +33,8 @@ OUTCOMES = {
     "state": {"old"},
 }
 """Part → what its slice has to end with."""
+ALWAYS = {"sigkill", "powercut", "state"}
+"""Parts whose slices are no long tests."""
 
 
 def tried(part: str, folder: Path) -> list[Tried]:
@@ -45,7 +47,9 @@ def tried(part: str, folder: Path) -> list[Tried]:
 
 
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize("part", OUTCOMES)
+@pytest.mark.parametrize(
+    "part", [part if part in ALWAYS else pytest.param(part, marks=pytest.mark.long) for part in OUTCOMES]
+)
 def test_the_environment_is_whole_whatever_happens(part: str, tmp_path: Path) -> None:
     found = tried(part, tmp_path)
     reasons = {item.told for item in found if item.outcome == "skipped"}

@@ -50,6 +50,7 @@ def files(world: World) -> Path:
     return world.wheels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_does_what_was_foreseen(
     world: World, files: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch

@@ -180,6 +180,7 @@ def test_what_is_missing_is_offered_on_a_terminal_and_a_no_ends_it(
     assert not (tmp_path / ".local").exists()
 
 
+@pytest.mark.long
 def test_an_install_that_fails_leaves_nothing(
     core: Path, variables: dict[str, str], prefix: Path, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.installs.conftest import Place
 
+pytestmark = pytest.mark.long
+
 WARNED, CHECKED, FAILED, DONE = "warned of", "stopped by the checks", "failed in its own words", "done, and undone"
 CPU, BROKEN = "--index-url={cpu}", "--index-url={broken}"
 REPLAY = (

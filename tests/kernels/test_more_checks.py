@@ -73,6 +73,7 @@ def test_a_crash_ends_its_check_alone() -> None:
         assert "Segmentation fault" in outcome["detail"]
 
 
+@pytest.mark.long
 def test_what_does_not_end_is_ended() -> None:
     found = on_cpu(everywhere("hang"), "--timeout", "1")
     assert {check: outcome["status"] for check, outcome in found.items()} == dict.fromkeys(ON_CPU, "timeout")
@@ -140,6 +141,7 @@ def test_wrong_results_of_a_gpu_fail(number: int) -> None:
     assert {check: of_gpu(found, check)["status"] for check in chosen} == dict.fromkeys(chosen, "fail")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("what", "status"), [("error", "fail"), ("segfault", "crash"), ("hang", "timeout")])
 def test_kernels_of_a_gpu_that_are_missing_crash_or_hang(what: str, status: str) -> None:
     limits = dict.fromkeys(OF_GPUS.split(","), 1.0 if what == "hang" else 60.0)

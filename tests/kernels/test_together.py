@@ -36,6 +36,7 @@ def test_all_checks_of_a_gpu_that_need_one_import_share_a_process(tmp_path: Path
     assert len(set(used)) == 2, "of torch's checks and of torchvision's"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("what", "status"), [("segfault", "crash"), ("hang", "timeout"), ("error", "fail")])
 def test_a_bad_end_is_that_of_one_check(tmp_path: Path, what: str, status: str) -> None:
     path = tmp_path / "path"

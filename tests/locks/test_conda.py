@@ -23,6 +23,8 @@ from tests.locks.world import build_wheels
 from tests.support.index import serve, write_index
 from tests.support.venvs import uv
 
+pytestmark = pytest.mark.long
+
 SPECS = ("python 3.11.*", "pip", "pytorch 2.3.*", "pytorch-cuda 12.1.*")
 CONDA_LOCK = str(Path(sys.executable).with_name("conda-lock"))
 PIP = {"alpha", "beta", "gamma"}

@@ -15,6 +15,8 @@ from tests.locks.world import World
 from tests.support.venvs import install, make_venv, python_of, site_packages
 from tests.support.wheels import make_wheel
 
+pytestmark = pytest.mark.long
+
 
 def locked(room: World, form: str = "requirements") -> Path:
     """The lock of the shared environment in a file."""

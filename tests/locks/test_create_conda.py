@@ -17,6 +17,8 @@ from tests.conda.channel import Channels
 from tests.conda.referee import Referee
 from tests.conda.room import Room, make_room
 
+pytestmark = pytest.mark.long
+
 
 def test_an_environment_is_added_to_the_list_once(tmp_path: Path) -> None:
     file = tmp_path / ".conda" / "environments.txt"

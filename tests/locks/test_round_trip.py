@@ -19,6 +19,8 @@ from tests.support.round_trip import NAMES, checks, entries, sealed
 from tests.support.venvs import install, python_of
 from tests.support.wheels import make_wheel
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("form", ["pylock", "requirements"])
 def test_a_venv_comes_back_from_its_lock(room: World, form: str) -> None:

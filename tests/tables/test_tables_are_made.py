@@ -198,6 +198,7 @@ def test_a_list_of_builds_that_is_none_gives_none(text: str) -> None:
     assert torch_wheel.builds(text) == {}
 
 
+@pytest.mark.long
 def test_former_tables_never_promise_what_the_next_torch_does_not_hold() -> None:
     results = replay.replay()
     assert len(results) == replay.RELEASES

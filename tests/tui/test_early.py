@@ -115,6 +115,7 @@ SCREENS: dict[str, Callable[[Case], Screen[Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCREENS)
 def test_every_key_of_a_screen_can_be_pressed_before_during_and_after_it_is_composed(active: Case, name: str) -> None:
     opened = app()

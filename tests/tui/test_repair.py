@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from textual import events
 from textual.pilot import Pilot
@@ -217,6 +218,7 @@ async def leave_and_return(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
     await until(pilot, lambda: opened.screen.query_one(LogView).lines[: len(log)] == log)
 
 
+@pytest.mark.long
 def test_a_cancel_at_any_stage_a_no_and_quitting_leave_the_environment_as_it_was(
     patient: Case, error_text: str
 ) -> None:
@@ -280,6 +282,7 @@ async def cancel(opened: EnvmedicApp, pilot: Pilot[int], told: str) -> None:
     await until(pilot, lambda: the(opened).stopping)
 
 
+@pytest.mark.long
 def test_another_way_is_planned_in_place_and_after_the_swap_it_is_too_late(patient: Case, error_text: str) -> None:
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         screen = await to_plan(opened, pilot, error_text)
@@ -313,6 +316,7 @@ async def other_way(opened: EnvmedicApp, pilot: Pilot[int], screen: PlanScreen) 
     await until(pilot, lambda: opened.screen is screen and screen._wish.way != before)
 
 
+@pytest.mark.long
 def test_the_program_that_was_watched_decides(patient: Case, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(
@@ -361,6 +365,7 @@ def first_fault(tmp_path: Path) -> str:
     return "DetectorError: gives up\n"
 
 
+@pytest.mark.long
 def test_two_faults_need_two_rounds_and_one_alone_proves_nothing(patient: Case, tmp_path: Path) -> None:
     before, text = manifest(patient.prefix), first_fault(tmp_path)
 

@@ -12,6 +12,8 @@ from tests.real.manifest import manifest
 from tests.support.native_case import NativeCase, build_native, run
 from tests.support.wheels import make_wheel
 
+pytestmark = pytest.mark.long
+
 SERIES = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PROGRAM = "import tool\nprint('works')\n"
 

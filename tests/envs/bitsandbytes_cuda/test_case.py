@@ -9,6 +9,8 @@ import pytest
 from tests.envs.bitsandbytes_cuda.case import WORKS, build
 from tests.support.repairs import facts_of, found_by_facts, prove_repair
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("version", ["0.42.0", "0.44.1"])
 def test_a_release_that_fits_torch_comes(tmp_path: Path, version: str) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.building import activated, failing, torch_wheel
 from tests.support.native_case import SUMMARY, build_native
 from tests.support.venvs import uv
 from tests.support.wheels import make_wheel
+
+pytestmark = pytest.mark.long
 
 PROJECT = """\
 [project]

@@ -10,6 +10,8 @@ from tests.support.building import BUILDER, activated, failing, torch_wheel
 from tests.support.native_case import SUMMARY, NativeCase, build_native
 from tests.support.wheels import Wheel, make_wheel
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """\
 import pkg_resources
 import setuptools

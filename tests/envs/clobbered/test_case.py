@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.envs.clobbered.case import build
 from tests.real.manifest import manifest
 from tests.support.venvs import site_packages
+
+pytestmark = pytest.mark.long
 
 
 def test_the_one_that_is_asked_for_is_left_with_all_its_files(tmp_path: Path) -> None:

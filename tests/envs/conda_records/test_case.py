@@ -12,6 +12,8 @@ from tests.conda.room import Room
 from tests.envs.conda_records.case import build
 from tests.real.manifest import manifest
 
+pytestmark = pytest.mark.long
+
 _RECORD = "conda-meta/filelock-3.16.1-pyhd8ed1ab_0.json"
 
 

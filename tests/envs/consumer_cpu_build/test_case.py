@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import consumers
 from tests.support.native_case import NativeCase
 from tests.support.repairs import found_by_facts
+
+pytestmark = pytest.mark.long
 
 PROGRAM = """\
 import importlib.util

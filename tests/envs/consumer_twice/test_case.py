@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import consumers
 from tests.support.repairs import Changes, prove_repair
+
+pytestmark = pytest.mark.long
 
 PROGRAM = """\
 import importlib.util

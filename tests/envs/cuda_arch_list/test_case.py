@@ -9,6 +9,8 @@ import pytest
 from tests.support.building import activated, export, failing, programs, toolkit, torch_wheel
 from tests.support.native_case import NativeCase, build_native
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """\
 from torch.utils import cpp_extension
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.envs.cudnn_mismatch.case import NEWER, OVERWRITTEN, build
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).resolve().parent
 
 

@@ -11,6 +11,8 @@ from tests.envs.decord_segfault.case import build
 from tests.support.native_case import NativeCase
 from tests.support.venvs import site_packages
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:

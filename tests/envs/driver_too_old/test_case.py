@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from envmedic.compat import tables
 from tests.envs.driver_too_old.case import build
 from tests.support.cuda_family import host_file
 from tests.support.native_case import Done
+
+pytestmark = pytest.mark.long
 
 NEW = "2.15.0"
 

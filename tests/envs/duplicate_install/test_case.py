@@ -10,6 +10,8 @@ from tests.envs.duplicate_install.case import BROKEN, OLD, build
 from tests.real.manifest import manifest
 from tests.support.venvs import site_packages
 
+pytestmark = pytest.mark.long
+
 WORKS = f"4 of 4 cells by grid {OLD}\n"
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.envs.extension_not_built.case import SYMBOL, build
 from tests.support.native_case import NativeCase
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:

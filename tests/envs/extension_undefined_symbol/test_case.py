@@ -10,6 +10,8 @@ from tests.envs.extension_undefined_symbol.case import FOR_OLDER, build
 from tests.support.native_case import NativeCase
 from tests.support.torch_modules import NEW
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:

@@ -9,6 +9,8 @@ import pytest
 from tests.envs.libstdcxx_library_path.case import PathCase, build
 from tests.support.cxx_runtime import SONAME, WANTED
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> PathCase:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.envs.missing_requirement.case import WORKS, build
 from tests.support.repairs import found_by_facts, prove_repair
+
+pytestmark = pytest.mark.long
 
 
 def test_what_is_required_and_not_there_is_installed(tmp_path: Path) -> None:

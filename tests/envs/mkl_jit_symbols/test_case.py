@@ -9,6 +9,8 @@ import pytest
 from tests.envs.mkl_jit_symbols.case import BROKEN, REPAIRED, build
 from tests.support.native_case import NativeCase
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:

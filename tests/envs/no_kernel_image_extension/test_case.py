@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.envs.no_kernel_image_extension.case import build
+
+pytestmark = pytest.mark.long
 
 
 def test_torch_has_code_for_the_gpu_and_the_module_has_not(tmp_path: Path) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.envs.nvidia_shadowed.case import build, other_cudnn
+
+pytestmark = pytest.mark.long
 
 
 def test_the_directory_that_hides_a_library_is_left_out_on_activation(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.envs.nvidia_wheel_conflict.case import OLDER, OVERWRITTEN, build
 
+pytestmark = pytest.mark.long
+
 MISSING = {OLDER: "__nvJitLinkCreate_12_4", OVERWRITTEN: "ncclCommRegister"}
 CHANGED = {
     OLDER: [("nvidia-nvjitlink-cu12", "12.1.105", "12.4.127")],

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.envs.nvrtc_arch.case import build
+
+pytestmark = pytest.mark.long
 
 
 def test_the_code_serves_the_gpu_and_the_compiler_does_not_know_it(tmp_path: Path) -> None:

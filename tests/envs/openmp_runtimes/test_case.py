@@ -9,6 +9,8 @@ import pytest
 from tests.envs.openmp_runtimes.case import build
 from tests.support.native_case import NativeCase
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:

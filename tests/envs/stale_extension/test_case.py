@@ -10,6 +10,8 @@ from tests.envs.stale_extension.case import build
 from tests.support.native_case import NativeCase
 from tests.support.torch_modules import NEW, NEWER
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def broken(tmp_path: Path) -> NativeCase:

@@ -12,6 +12,8 @@ from tests.support.native_case import NativeCase, build_native
 from tests.support.repairs import pure, torch
 from tests.support.venvs import site_packages
 
+pytestmark = pytest.mark.long
+
 NEWER = "2.10.0"
 PROGRAM = "import torchaudio\nimport shapes\n\nprint('heard')\n"
 

@@ -9,6 +9,8 @@ import pytest
 from tests.envs.transformers_family.case import SENTENCES, WORKS, build
 from tests.support.repairs import Changes, found_by_facts, prove_repair
 
+pytestmark = pytest.mark.long
+
 HUB = "huggingface-hub==0.36.2"
 
 

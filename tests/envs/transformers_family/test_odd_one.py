@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.envs.transformers_family.case import WORKS
 from tests.support.native_case import NativeCase, build_native
 from tests.support.repairs import prove_repair, pure
+
+pytestmark = pytest.mark.long
 
 NEW_HUB = "huggingface-hub>=1.0"
 PROGRAM = "import transformers\n\nprint('ready')\n"

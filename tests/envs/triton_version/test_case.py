@@ -9,6 +9,8 @@ import pytest
 from tests.envs.triton_version.case import WORKS, build
 from tests.support.repairs import facts_of, found_by_facts, prove_repair
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("installed", [("triton==3.2.0",), ()])
 def test_the_release_that_torch_requires_comes(tmp_path: Path, installed: tuple[str, ...]) -> None:

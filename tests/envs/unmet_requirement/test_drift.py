@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.real.manifest import manifest
 from tests.support.native_case import NativeCase, build_native
 from tests.support.repairs import pure
+
+pytestmark = pytest.mark.long
 
 CALLS = "from transport import Client\n\ndef fetch():\n    return Client({0})\n"
 OLD, NEW = (

@@ -6,10 +6,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.real.manifest import manifest
 from tests.support.native_case import NativeCase, build_native
 from tests.support.venvs import uv
 from tests.support.wheels import make_wheel
+
+pytestmark = pytest.mark.long
 
 Releases = tuple[tuple[str, str, tuple[str, ...]], ...]
 """Name, version and requirements of each."""
