@@ -75,6 +75,7 @@ def expected_environment(
     if environment is None:
         raise AssertionError
     gone, new = set(removed), {*installed, *import_targets.FAMILY}
+    repaired = {*installed, *_satisfied(facts, installed)}
     stays = [item for item in environment.distributions if item.name not in gone]
     family = proposal.family
     members = [name for name in import_targets.FAMILY if family and name in family.versions]
@@ -85,9 +86,7 @@ def expected_environment(
         touched=import_targets.every(item for item in stays if item.name in new),
         # without a set torch alone stands for the family: its companions may be broken for a reason of their own
         family=tuple(members or import_targets.family(environment)[:1]),
-        repaired=import_targets.main(
-            item for item in stays if item.name in {*installed, *_satisfied(facts, installed)}
-        ),
+        repaired=import_targets.main(item for item in stays if item.name in repaired),
         sequence=facts.import_crash.sequence if facts.import_crash is not None else (),
         extensions=import_targets.extensions(stays),
         programs=programs,
