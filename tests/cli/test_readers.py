@@ -18,6 +18,8 @@ from tests.cli.test_interruption import signalled
 from tests.envs.nms_cuda.case import Case, build
 from tests.support.rooms import in_memory
 
+pytestmark = pytest.mark.long
+
 READERS = (
     ("diagnose",),
     ("diagnose", "--deep"),

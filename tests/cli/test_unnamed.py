@@ -163,6 +163,7 @@ def tool(project: Checkout) -> None:
     (project.venv / "bin" / "python").symlink_to(shell)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "trap", [packages, home, search_path, script, link, gone, tool], ids=lambda item: item.__name__
 )

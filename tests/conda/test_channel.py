@@ -13,6 +13,8 @@ from tests.conda.files import misowned, scan
 from tests.conda.room import Room, make_room, records
 from tests.support import miniature
 
+pytestmark = pytest.mark.long
+
 DRIVER = Path(__file__).resolve().parents[2] / "envmedic" / "kernels" / "driver.py"
 
 

@@ -272,6 +272,7 @@ def test_a_file_of_two_packages_stays_with_the_one_that_stays(case: Case, tmp_pa
     assert content(case.prefix) == before
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_the_environment_is_as_it_was_and_the_next_run_repairs_it(
     case: Case, tmp_path: Path
 ) -> None:

@@ -9,6 +9,8 @@ from tests.conda.client import VERSION
 from tests.conda.referee import Referee, builds
 from tests.conda.room import Room
 
+pytestmark = pytest.mark.long
+
 SPECS = ("python=3.11", "pytorch=2.5", "torchvision", "cpuonly", "pip")
 
 

@@ -33,6 +33,8 @@ from tests.engine.world import (
     run_file_checks,
 )
 
+pytestmark = pytest.mark.long
+
 Manifest = dict[str, fingerprint.PathContent]
 AROUND_THE_SWAP = frozenset({
     "after-ready", "prefix-displaced", "prefix-replaced", "swapped", "before-exchanged", "after-exchanged",

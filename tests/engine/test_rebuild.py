@@ -111,6 +111,7 @@ def content(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.long
 def test_it_is_built_for_the_torch_that_is_there(broken: NativeCase, tmp_path: Path) -> None:
     before = content(tmp_path / "source")
     assert any(name.startswith("build/") for name in before), "a first build left its work there"
@@ -129,6 +130,7 @@ def test_it_is_built_for_the_torch_that_is_there(broken: NativeCase, tmp_path: P
     assert f"undefined symbol: {OLD}" in broken.run().err
 
 
+@pytest.mark.long
 def test_a_repository_is_built_at_the_recorded_commit(tmp_path: Path) -> None:
     source = project(tmp_path / "source")
     git = ["git", "-C", str(source), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]

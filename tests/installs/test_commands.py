@@ -148,6 +148,7 @@ def test_programs_that_run_from_it_are_asked_about_and_named_for_a_restart(place
         kernel.communicate()
 
 
+@pytest.mark.long
 def test_files_from_the_directory_and_editable_projects_are_found_and_their_traces_named(
     place: Place, tmp_path: Path
 ) -> None:
@@ -173,6 +174,7 @@ def test_what_a_build_leaves_in_the_project_is_named(place: Place, tmp_path: Pat
     assert f"where undo does not reach: {project / 'build'}" in done.out
 
 
+@pytest.mark.long
 def test_the_program_or_an_option_names_the_environment(place: Place, template: Place) -> None:
     for words in (
         (str(place.prefix / "bin" / "pip"), "install", "tool-b"),
@@ -185,6 +187,7 @@ def test_the_program_or_an_option_names_the_environment(place: Place, template: 
     assert not template.imports("tool_b")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", [("pip",), ("uv", "pip")])
 @pytest.mark.parametrize("staging", ["namespace", "relocate"])
 def test_scripts_run_in_place_however_the_command_saw_the_clone(
@@ -234,6 +237,7 @@ def test_a_snapshot_before_pip_by_hand_comes_back(place: Place) -> None:
     assert place.state() == before
 
 
+@pytest.mark.long
 def test_uv_sync_runs_in_a_clone_and_writes_no_lock(tmp_path: Path, template: Place) -> None:
     project = tmp_path / "shop"
     project.mkdir()
@@ -262,6 +266,7 @@ def test_uv_sync_runs_in_a_clone_and_writes_no_lock(tmp_path: Path, template: Pl
     assert here.state() == before
 
 
+@pytest.mark.long
 def test_an_uv_that_writes_into_what_it_finds_gets_a_clone_that_shares_no_file(place: Place, tmp_path: Path) -> None:
     old = tmp_path / "bin" / "uv"
     old.parent.mkdir()

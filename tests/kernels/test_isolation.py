@@ -235,6 +235,7 @@ def test_without_a_torch_that_can_be_imported_each_import_of_its_family_is_told_
     assert reasons["matmul-fp32"] == f"import torch: {broken}"
 
 
+@pytest.mark.long
 def test_an_import_that_goes_on_beside_other_checks_keeps_its_own_limit() -> None:
     faults = "hang at import torchvision;hang at matmul"
     found = drive("--devices", "cpu", "--timeout", "3", "--checks", f"{FAMILY},matmul,torchvision-nms", FAULT=faults)

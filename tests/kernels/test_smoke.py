@@ -84,6 +84,7 @@ def test_packages_that_compute_right_pass(packages: Path) -> None:
         assert outcome["max_relative_error"] <= outcome["tolerance"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "status"),
     [("zeros", "fail"), ("last", "fail"), ("error", "fail"), ("segfault", "crash"), ("hang", "timeout")],

@@ -43,6 +43,7 @@ def test_an_environment_with_a_local_project_passes_its_own_lock(world: World, t
     assert found.document["compared"] == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FILES)
 def test_it_is_made_again_wherever_the_repository_is(world: World, team: Path, form: str) -> None:
     file = team / "locks" / FILES[form]

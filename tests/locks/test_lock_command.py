@@ -8,6 +8,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from envmedic import toml
 from envmedic.locks.reading import read
 from tests.cli.support import Shell, failure
@@ -87,6 +89,7 @@ def test_without_any_cache_entries_are_named_and_nothing_is_written(room: World)
     assert "without --offline" in done.err
 
 
+@pytest.mark.long
 def test_an_index_that_cannot_be_asked_is_told_and_its_entries_are_missing(room: World) -> None:
     path = room.room / "pylock.toml"
     gone = dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), "http://127.0.0.1:9/simple")

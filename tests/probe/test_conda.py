@@ -19,6 +19,8 @@ from tests.conda.referee import Referee
 from tests.conda.room import Room, make_room, record_of
 from tests.support.wheels import make_wheel
 
+pytestmark = pytest.mark.long
+
 SPECS = ["python=3.11", "pip", "filelock=3.16", "numpy", "tqdm", "typing_extensions"]
 MAKERS = ("conda", "rattler")
 

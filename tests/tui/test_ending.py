@@ -86,6 +86,7 @@ class Opened:
         return self.process.returncode
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_what_is_changed_first_and_gives_the_terminal_back(tmp_path: Path, number: int) -> None:
     opened = Opened(tmp_path)

@@ -151,6 +151,7 @@ def no_jobs(opened: EnvmedicApp) -> Callable[[], bool]:
     return lambda: not opened.jobs.unfinished()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x60"])
 def test_what_was_done_and_what_was_changed_since_is_told(working: Case, size: tuple[int, int]) -> None:
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:

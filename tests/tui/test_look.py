@@ -76,6 +76,7 @@ def test_every_theme_of_textual_has_the_tones() -> None:
         assert styles["dim"].color is not None
 
 
+@pytest.mark.long
 def test_any_of_them_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENVMEDIC_THEME", "nord")
 

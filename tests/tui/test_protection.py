@@ -35,6 +35,7 @@ def frozen(patient: Case) -> Iterator[Case]:
     os.utime(patient.prefix, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+@pytest.mark.long
 def test_each_protection_is_asked_about_with_its_risk_before_the_go_ahead(frozen: Case, error_text: str) -> None:
     before = manifest(frozen.prefix)
 
