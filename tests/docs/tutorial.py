@@ -193,11 +193,11 @@ def shown(text: str) -> str:
 
 
 _VARYING = re.compile(
-    r"\d{4}-\d{2}-\d{2}[ T][\d:]+\S*|\d{8}T\d+\S*|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)? (?:s|ms|kB|MB|B)\b|err \S+| {2,}|python3\.\d+"
+    r"\d{4}-\d{2}-\d{2}[ T][\d:]+\S*|\d{8}T\d+\S*|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)? (?:s|ms|kB|MB|B)\b|err \S+|seed \d+| {2,}|python3\.\d+"
 )
 
 
-_PROGRESS = re.compile(r"[a-z][^:]*: (?:done in .*|\d+ checks?)")
+_PROGRESS = re.compile(r"[a-z][^:]*: (?:done in .*|\d+ checks?(?:, .*)?)")
 """What is told of stages that take longer than a moment."""
 
 
