@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: onefile looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: site test-site onefile looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
 	@echo "make demo-real  the same on real torch (some GB from your default index)"
 	@echo "make docs       the documentation, in build/site: pages made from playbooks and code, every link followed"
+	@echo "make site       that, and beside it the page that diagnoses a pasted log in the browser (node and npm; package indexes once)"
 	@echo "make tutorial   docs/tutorial.md from a run of all its commands"
 	@echo "make recording  the recording in README, of a session in a real terminal"
 	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
@@ -20,6 +21,7 @@ help:
 	@echo "make test-conda repairs of conda environments before real conda as referee (minutes)"
 	@echo "make test-projects  repairs in projects of the real poetry and PDM, which judge them (a minute, and a package index once)"
 	@echo "make test-notebook  the magics of notebooks in a real Jupyter kernel (a minute, and a package index once)"
+	@echo "make test-site  that page in a headless Chromium: its answers, its size, and that nothing leaves it (minutes)"
 	@echo "make fleet      repairs of many machines by real Ansible, and by Slurm after make fleet-slurm, and 200 fleets of 1,000"
 	@echo "                machines on a model of the engine (half an hour; a package index once)"
 	@echo "make fleet-slurm Debian's Slurm for these tests, below build/ (as root on Debian; a minute)"
@@ -65,6 +67,12 @@ $(VENV)/.docs: $(INSTALLED)
 docs: $(VENV)/.docs
 	$(BIN)/python -m tests.docs.tutorial --check
 	$(BIN)/python -m mkdocs build
+
+site: docs
+	$(BIN)/python -m tests.docs.paste.bundle
+
+test-site: site $(COMPILED)
+	ENVMEDIC_TEST_SITE=1 $(BIN)/python -m pytest -m site tests/docs/paste
 
 tutorial: $(COMPILED)
 	$(BIN)/python -m tests.docs.tutorial

@@ -32,6 +32,7 @@ ASKED_FOR = {
     "real_torch": ("ENVMEDIC_TEST_REAL", "real torch environments of several GB", "make test-real"),
     "conda": ("ENVMEDIC_TEST_CONDA", "environments made and judged by conda, for minutes", "make test-conda"),
     "notebook": ("ENVMEDIC_TEST_NOTEBOOK", "notebooks in a real Jupyter kernel", "make test-notebook"),
+    "site": ("ENVMEDIC_TEST_SITE", "the page for a pasted log in a browser", "make test-site"),
     "projects": ("ENVMEDIC_TEST_PROJECTS", "projects of the real poetry and PDM", "make test-projects"),
 }
 """Marker → the variable that asks for such tests, why they have to be asked for, and how."""

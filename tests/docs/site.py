@@ -21,6 +21,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             f"{FOLDER}/index.md",
             f"{consumers.FOLDER}/index.md",
+            "paste-a-log.md",
             "upgrading.md",
             "locks.md",
             "offline.md",

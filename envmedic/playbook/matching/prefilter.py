@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from envmedic.playbook.matching.derived import load_literals
+from envmedic.playbook.matching import derived
 from envmedic.playbook.matching.lines import squeezed
 from envmedic.playbook.matching.patterns import bytewise
 
@@ -22,7 +22,7 @@ class Prefilter:
     """Finds the patterns that may match a text, by the literals that their matches must contain."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        found = load_literals(patterns)
+        found = derived.load_literals(patterns)
         self._needs = found.needs
         self._always = frozenset(index for index, need in enumerate(found.needs) if need is None)
         """Patterns without a known literal, which are tried on every line."""

@@ -44,7 +44,7 @@ def diagnosis_lines(diagnosis: Diagnosis, repair: str = "", *, detail: bool = Fa
     """
     first = diagnosis.findings[0] if diagnosis.findings else None
     mark, tone, sentence = headline(diagnosis)
-    lines = [joined(part(f"{mark} ", tone), part(sentence, "bold")), *_reasons(diagnosis)]
+    lines = [joined(part(f"{mark} ", tone), part(sentence, "bold")), *reasons(diagnosis)]
     if first is not None:
         lines += _best(diagnosis, first, detail=detail)
     found = [row for item in diagnosis.findings[1:] for row in _other(item, detail=detail)]
@@ -100,7 +100,7 @@ def refusal_of(diagnosis: Diagnosis) -> Refusal | None:
     return next((item for item in refusals(diagnosis.facts.environment) if item.name in told), None)
 
 
-def _reasons(diagnosis: Diagnosis) -> list[Line]:
+def reasons(diagnosis: Diagnosis) -> list[Line]:
     """What stands behind the verdict beside its findings, and what it says nothing about."""
     reason = diagnosis.reason if diagnosis.verdict != "not-an-env-problem" else None
     return [

@@ -1,0 +1,1 @@
+"""Python that runs in the browser, beside the diagnosis of envmedic itself."""
