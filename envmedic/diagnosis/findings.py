@@ -146,9 +146,7 @@ def _in_order(told: tuple[Finding, ...], latent: tuple[Finding, ...]) -> tuple[F
     """What the text tells before what facts show of something else, and after a changed file that its error names."""
     if not latent or (told and told[0].confirmed):
         return (*told, *latent)
-    from envmedic.diagnosis.latent import is_named  # late, as in `_derived`
-
-    named = tuple(item for item in latent if is_named(item))
+    named = tuple(item for item in latent if item.named)
     return (*named, *told, *(item for item in latent if item not in named))
 
 

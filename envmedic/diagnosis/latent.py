@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from envmedic.analysis.consumer_faults import consumer_faults
 from envmedic.analysis.packages.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
 from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
@@ -27,7 +29,6 @@ NAMED: Final = 0.86
 """The same of one that the error was raised in, or names."""
 CERTIFICATES: Final = 0.2
 """The same of a bundle of certificates, which is made to be added to: too little for a verdict."""
-_NAMED: Final = "the module that the error was raised in or names is not as it was installed"
 _SITE: Final = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 _AGAIN: Final = (
     "Install the distribution again in the same version: `uv pip install --reinstall --no-deps NAME==VERSION`"
@@ -218,7 +219,9 @@ def _edited(environment: Environment, named: Collection[str]) -> Iterator[Findin
             if any(pin.partition("==")[0] in of_conda for pin in pins)
             else f"Unless the change was meant: `uv pip install --reinstall --no-deps {' '.join(pins)}`"
         )
-        yield _finding("half-installed", NAMED, _NAMED, _facts(told), advice=advice)
+        summary = "the module that the error was raised in or names is not as it was installed"
+        found = _finding("half-installed", NAMED, summary, _facts(told), advice=advice)
+        yield msgspec.structs.replace(found, named=True)
     if others:
         advice = "envmedic leaves them as they are; install the distribution again only if the change was not meant"
         summary = "installed files differ from the lists of their distributions"
@@ -235,11 +238,6 @@ def _facts(items: Iterable[tuple[str, str, str]]) -> list[Evidence]:
 
 def _inside(path: str) -> str:
     return _SITE.sub("", path).replace("\\", "/")
-
-
-def is_named(finding: Finding) -> bool:
-    """Whether a finding is that the module of an error is not as it was installed."""
-    return finding.latent and finding.summary.startswith(_NAMED)
 
 
 def _lacking_records(environment: Environment) -> Iterator[Finding]:

@@ -105,6 +105,8 @@ class Finding(Model, frozen=True, kw_only=True):
     """Other causes that were considered and refuted."""
     latent: bool = False
     """Whether the facts show it while no program is known to suffer from it: it is repaired by name only."""
+    named: bool = False
+    """Whether the given text names what the facts show, of a `latent` one."""
     advice: tuple[str, ...] = ()
     """What mends it by hand."""
     consequences: tuple[Finding, ...] = ()

@@ -19,6 +19,7 @@ from envmedic.model.facts import (
 )
 from envmedic.playbook.matching.match import read_text
 from envmedic.playbook.schema.loader import load_all
+from envmedic.render.documents.diagnosis import sureness
 from tests.diagnosis.helpers import SITE, distribution
 
 
@@ -110,3 +111,5 @@ ImportError: cannot import name 'encode' from 'idna.core' (/env/{SITE}/idna/core
     assert found.verdict == "env"
     assert (best.latent, best.fault == "half-installed") == (first is not None,) * 2
     assert first is None or best.advice == (f"Unless the change was meant: {first}",)
+    told = {item.latent: sureness(item).rpartition("; ")[2] for item in found.findings}
+    assert told.get(True) == ("the text names it" if first is not None else "nothing is known to fail by it")

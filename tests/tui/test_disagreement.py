@@ -19,17 +19,35 @@ def test_home_says_in_one_glance_who_disagrees_and_what_enter_does(size: tuple[i
         await until_shown(pilot, "─✗─ torchvision 0.18.1, needs torch 2.3.1")
         text = shown(opened)
         assert "No NVIDIA GPU here" in text or "gpu " in text
-        assert text.splitlines()[-1].lstrip().startswith("⏎ Work on it")
         assert "▸* " in text
-        await pilot.press("2")
-        assert focused(opened) == "findings"
-        assert shown(opened).splitlines()[-1].lstrip().startswith("⏎ Open finding")
+        keys = text.splitlines()[-1]
+        assert keys.lstrip().startswith("⏎ Open finding")
+        assert keys.endswith("q Quit  ^p Commands  ? Help")
         await pilot.press("enter")
         await until_shown(pilot, "Who disagrees")
         assert "certain: the text and" in shown(opened) or "certain: " in shown(opened)
         assert shown(opened).index("Who disagrees") < shown(opened).index("Facts")
 
     drive(scenario, size)
+
+
+def test_enter_on_another_environment_chooses_it(active: Case) -> None:
+    other = active.prefix.parent / "second"
+    make_venv(other)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        from envmedic.tui.screens.environment_list import EnvironmentList
+
+        await until_shown(pilot, "─✗─ torchvision 0.18.1, needs torch 2.3.1")
+        opened.effects.choose_by_path(str(other))
+        await until(pilot, lambda: opened.session.chosen == str(other))
+        opened.screen.query_one(EnvironmentList).highlight(str(active.prefix))
+        await until_shown(pilot, "⏎ Work on it")
+        await pilot.press("enter")
+        await until(pilot, lambda: opened.session.chosen == str(active.prefix))
+        assert focused(opened) == "findings"
+
+    drive(scenario)
 
 
 def test_the_cursor_is_where_the_chosen_environment_is(active: Case) -> None:

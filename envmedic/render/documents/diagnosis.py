@@ -287,7 +287,9 @@ def sureness(finding: Finding) -> str:
         told = f"the text and {counted} agree"
     else:
         told = f"{counted} show{'s' * (facts == 1)} it" if facts else "facts confirm it"
-    return f"{sure}: {told}" + ("; nothing is known to fail by it" if finding.latent else "")
+    if finding.latent:
+        told += "; the text names it" if finding.named else "; nothing is known to fail by it"
+    return f"{sure}: {told}"
 
 
 def seen_facts(finding: Finding) -> list[Evidence]:

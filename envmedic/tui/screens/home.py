@@ -62,7 +62,7 @@ class HomeScreen(BaseScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave_text", "Forget text", show=False),
         Binding("o", "app.open_log", "Open log"),
-        Binding("w", "app.run_command", "Run & watch"),
+        Binding("w", "app.run_command", "Watch"),
         Binding("h", "app.history", "History"),
         Binding("e", "app.named_environment", "Other env"),
         Binding("b", "app.playbooks", "Playbooks"),
@@ -144,7 +144,7 @@ class HomeScreen(BaseScreen):
         """Show what is known."""
         environments, findings = self.query_one(EnvironmentList), self.query_one(FindingList)
         environments.empty = "… looking for environments" if session.searching else NOTHING
-        environments.show_environments(session.environments)
+        environments.show_environments(session.environments, findings=bool(session.findings))
         # Only with another choice: later refreshes must not move the highlight away from where the user put it.
         if environments.chosen is None or session.chosen != self._marked:
             environments.highlight(session.chosen)
@@ -216,6 +216,11 @@ class HomeScreen(BaseScreen):
         elif event.option_id is not None:
             self.envmedic.effects.choose(event.option_id)
             self.query_one(FindingList).focus()
+
+    @on(EnvironmentList.OpenFirst)
+    def _open_first(self) -> None:
+        self.query_one(FindingList).focus()
+        self.envmedic.open_finding(self.session.findings[0])
 
     @on(OptionList.OptionSelected, "#findings")
     def _open(self, event: OptionList.OptionSelected) -> None:

@@ -53,6 +53,7 @@ FIRST: Final = ("Yes", "Repair")
 ENTER: Final = ("Enter", "⏎")
 LAST: Final = ("Search", "Copy line", "Quit", "Commands", "Help")
 """What works everywhere comes after what a screen is about, and consent before refusal."""
+ALWAYS: Final = frozenset({"Quit", "Commands", "Help"})
 
 
 class KeyHint(NamedTuple):
@@ -68,16 +69,16 @@ class KeyHint(NamedTuple):
 
 
 def fitting(keys: Sequence[KeyHint], room: int) -> list[KeyHint]:
-    """The keys that fit in `room` cells, those of `LAST` last. Help always fits, and lists all others."""
+    """The keys that fit in `room` cells, those of `LAST` last. The way out, all commands and help always fit."""
     ordered = sorted(keys, key=_rank)
-    others, last = ordered[:-1], ordered[-1:]
-    left = room + len(GAP) - sum(item.cells for item in last)
+    left = room + len(GAP) - sum(item.cells for item in ordered if item.binding.description in ALWAYS)
     taken: list[KeyHint] = []
-    for item in others:
-        if item.cells <= left:
-            left -= item.cells
+    for item in ordered:
+        always = item.binding.description in ALWAYS
+        if always or item.cells <= left:
+            left -= 0 if always else item.cells
             taken.append(item)
-    return [*taken, *last]
+    return taken
 
 
 def _rank(item: KeyHint) -> int:
