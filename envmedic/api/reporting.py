@@ -89,7 +89,7 @@ def of_record(record: Record) -> Report:
         failure=record.failure.summary if record.failure is not None else None,
         seconds=record.seconds,
         machine=_machine(record.plan.host),
-        undo=f"envmedic undo -p {_place(record.prefix)}" if at_work else None,
+        undo=_undo(record.prefix) if at_work else None,
     )
     made = msgspec.structs.replace(
         made, unchanged=made.unchanged - sum(bool(item.before and item.after) for item in made.changes)
@@ -122,6 +122,13 @@ def _machine(host: Host) -> tuple[str, ...]:
     gpus = [f"{item.name}{f' ({item.compute_capability})' if item.compute_capability else ''}" for item in host.gpus]
     driver = f"driver {host.driver_version}" if host.driver_version else "no NVIDIA driver"
     return (", ".join(gpus) or "no GPU", driver)
+
+
+def _undo(prefix: str) -> str:
+    """A command that runs as it is shown: without the path, in the activated environment, where that has names."""
+    place = _place(prefix)
+    hidden = _shared(place, _names(prefix)) != place
+    return 'envmedic undo -p "${VIRTUAL_ENV:-$CONDA_PREFIX}"' if hidden else f"envmedic undo -p {place}"
 
 
 def _place(prefix: str) -> str:

@@ -79,12 +79,14 @@ def test_secrets_and_homes_are_left_out_and_the_command_still_runs(monkeypatch: 
     assert "~/secret-project" in found.wrong
 
 
-def test_names_of_users_outside_of_the_home_are_left_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_users_outside_of_the_home_are_left_out_and_the_command_runs_in_the_active_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HOME", "/srv/alice")
     monkeypatch.setenv("SUDO_USER", "carol")
     for prefix in ("/home/ada/env", "/data/carol/env"):
         found = of_record(msgspec.structs.replace(hostile(), prefix=prefix))
-        assert found.undo == f"envmedic undo -p {Path(prefix).parent.parent}/USER/env"
+        assert found.undo == 'envmedic undo -p "${VIRTUAL_ENV:-$CONDA_PREFIX}"'
 
 
 def test_what_is_skipped_is_never_counted_as_passed() -> None:
