@@ -26,16 +26,16 @@ _ROLES: Final = (
     "border", "border-blurred", "cursor", "cursor-text", "cursor-blurred",
 )  # fmt: skip
 _COLOURS: Final[dict[tuple[str, Depth], str]] = {
-    (DARK, "truecolor"): "d8dee9 14171c 1a1e25 252b35 5fafd7 8787af 87c38a ef7a7a e5c07b 8b93a1 5fd7d7 3b4252 2e3440 2a5074 ffffff 2a313c",
+    (DARK, "truecolor"): "d8dee9 14171c 1a1e25 252b35 5fafd7 a5a5cf 87c38a ff9090 e5c07b a0a8b6 5fd7d7 3b4252 2e3440 1d3d5c ffffff 2a313c",
     # values of the palettes themselves: the nearest ones to others turn a calm slate into black, navy and teal
-    (DARK, "256"): "d0d0d0 121212 1c1c1c 303030 5fafd7 8787af 87d787 ff8787 ffd787 949494 5fd7d7 444444 303030 005f87 ffffff 3a3a3a",
-    (DARK, "standard"): "ffffff 000000 000000 000000 55ffff aaaaaa 55ff55 ff5555 ffff55 aaaaaa 55ffff aaaaaa 555555 0000aa ffffff 555555",
-    (LIGHT, "truecolor"): "1c1c1c fafafa f0f0f0 e2e4e8 005f87 5f5f87 005f00 af0000 875f00 5c6370 006a6a 8a8f98 c4c8ce c3def0 000000 dfe2e6",
-    (LIGHT, "256"): "1c1c1c ffffff eeeeee dadada 005f87 5f5f87 005f00 af0000 875f00 585858 005f5f 8a8a8a c6c6c6 afd7ff 000000 dadada",
-    (LIGHT, "standard"): "000000 ffffff ffffff ffffff 0000aa 555555 00aa00 aa0000 aa5500 555555 0000aa 555555 aaaaaa 0000aa ffffff aaaaaa",
-    (CONTRAST, "truecolor"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8080 ffff00 e0e0e0 00ffff ffffff 808080 000090 ffffff 404040",
-    (CONTRAST, "256"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8787 ffff00 e4e4e4 00ffff ffffff 808080 000087 ffffff 444444",
-    (CONTRAST, "standard"): "ffffff 000000 000000 000000 ffffff ffffff 55ff55 ff5555 ffff55 ffffff 55ffff ffffff aaaaaa 0000aa ffffff 555555",
+    (DARK, "256"): "d0d0d0 121212 1c1c1c 303030 5fafd7 afafd7 87d787 ff8787 ffd787 9e9e9e 5fd7d7 444444 303030 000087 ffffff 303030",
+    (DARK, "standard"): "ffffff 000000 000000 000000 55ffff aaaaaa 55ff55 ff5555 ffff55 aaaaaa 55ffff aaaaaa 555555 0000aa ffffff 0000aa",
+    (LIGHT, "truecolor"): "1c1c1c fafafa f0f0f0 e2e4e8 005f87 56567e 005f00 af0000 7a5500 565d69 006a6a 8a8f98 c4c8ce c3def0 000000 dfe2e6",
+    (LIGHT, "256"): "1c1c1c ffffff eeeeee dadada 005f87 5f005f 005f00 af0000 5f5f00 585858 005f5f 8a8a8a c6c6c6 afffff 000000 dadada",
+    (LIGHT, "standard"): "000000 ffffff ffffff ffffff 0000aa 555555 00aa00 aa0000 aa5500 555555 0000aa 555555 aaaaaa ffff55 000000 ffff55",
+    (CONTRAST, "truecolor"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8080 ffff00 e0e0e0 00ffff ffffff 808080 000090 ffffff 303030",
+    (CONTRAST, "256"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8787 ffff00 e4e4e4 00ffff ffffff 808080 000087 ffffff 303030",
+    (CONTRAST, "standard"): "ffffff 000000 000000 000000 ffffff ffffff 55ff55 ff5555 ffff55 ffffff 55ffff ffffff aaaaaa 0000aa ffffff 0000aa",
 }  # fmt: skip
 """Colours in the order of the roles."""
 
