@@ -149,7 +149,7 @@ def build(site: Path = SITE) -> dict[str, int]:
     site.mkdir(parents=True)
     _run("node", str(HERE / "byte_code.mjs"), str(pyodide), str(staged), str(pyodide / "python.zip"))
     shutil.rmtree(staged)
-    sizes = {name: _compressed(pyodide / name, site / f"{name}.packed") for name in PACKED}
+    parts = {name: _compressed(pyodide / name, site / f"{name}.packed") for name in PACKED}
     for name in AS_IS:
         shutil.copy(pyodide / name, site)
     for name in PAGE:
@@ -157,13 +157,14 @@ def build(site: Path = SITE) -> dict[str, int]:
     lock = json.loads((pyodide / "pyodide-lock.json").read_bytes())
     (site / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}), encoding="utf-8")  # none is fetched
     (site / "faults.json").write_text(json.dumps(faults(), ensure_ascii=False), encoding="utf-8")
-    (site / "parts.json").write_text(json.dumps(sizes), encoding="utf-8")
+    (site / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
     return {file.name: file.stat().st_size for file in sorted(site.iterdir())}
 
 
-def _compressed(source: Path, target: Path) -> int:
-    target.write_bytes(gzip.compress(source.read_bytes(), mtime=0))
-    return target.stat().st_size
+def _compressed(source: Path, target: Path) -> dict[str, int | str]:
+    content = gzip.compress(source.read_bytes(), mtime=0)
+    target.write_bytes(content)
+    return {"size": len(content), "digest": hashlib.sha256(content).hexdigest()[:16]}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -168,6 +169,30 @@ def test_every_playbook_has_its_page_on_the_site() -> None:
     assert told.keys() == {item.playbook.id for item in shipped()}
     missing = [item["page"] for item in told.values() if not (bundle.SITE / item["page"]).is_file()]
     assert missing == []
+
+
+def test_a_part_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
+    shutil.copytree(site / "paste", tmp_path / "paste")
+    (tmp_path / "paste" / "python.zip.packed").unlink()
+    with browser.served(tmp_path) as server, browser.opened(tmp_path / "profile") as page:
+        page.open(f"{server.address}/paste/index.html")
+        page.run("diagnose(EXAMPLE)")
+        told = page.run("document.getElementById('words').textContent")
+    assert "could not be started here" in told
+    assert "python.zip.packed" in told
+    assert told.endswith("envmedic diagnose --log-only error.log")
+
+
+def test_a_text_given_while_python_is_loading_is_read_and_one_that_is_stopped_is_not(
+    site: Path, tmp_path: Path
+) -> None:
+    with browser.served(site) as server, browser.opened(tmp_path) as page:
+        page.open(f"{server.address}/paste/index.html")
+        page.run("void diagnose('stopped'); document.getElementById('stop').click()")
+        assert page.run("document.getElementById('stop').hidden")
+        assert page.run("document.getElementById('words').textContent") == "Stopped."
+        page.run("Promise.all([diagnose('ImportError: no such thing'), diagnose(EXAMPLE)])")
+        assert page.run("document.querySelector('#answer mark').textContent") == "torchvision::nms"
 
 
 def test_a_dropped_file_and_a_stop(page: browser.Page) -> None:

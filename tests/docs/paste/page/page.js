@@ -14,6 +14,7 @@ RuntimeError: operator torchvision::nms does not exist
 
 let worker = null;
 let ready = false;
+let long = false;
 let asked = 0;
 const waiting = new Map();
 
@@ -37,6 +38,10 @@ function tell(words, part = null) {
   else if (part !== null) at("bar").value = part;
 }
 
+function tellReading() {
+  tell(long ? "Reading the text: of megabytes of errors it takes a minute …" : "Reading the text …", "unknown");
+}
+
 function megabytes(bytes) {
   return (bytes / 1e6).toFixed(1);
 }
@@ -55,7 +60,7 @@ function start() {
 /** What to do with each message of the worker. */
 const HEARD = {
   fetching({ bytes, total }) {
-    if (bytes < total) tell(`Fetching Python and the playbooks: ${megabytes(bytes)} of ${megabytes(total)} MB, once; your browser keeps them`, bytes / total);
+    if (bytes < total) tell(`Fetching Python and the playbooks: ${megabytes(bytes)} of ${megabytes(total)} MB`, bytes / total);
     else tell("Starting Python …", "unknown");
   },
   playbooks() {
@@ -63,7 +68,8 @@ const HEARD = {
   },
   ready() {
     ready = true;
-    tell(waiting.size ? "Reading the text …" : "Ready.", waiting.size ? "unknown" : null);
+    if (waiting.size) tellReading();
+    else tell("Ready.");
   },
   diagnosed({ id, shown }) {
     waiting.get(id)?.answer(JSON.parse(shown));
@@ -106,7 +112,8 @@ function ask(content, name = "-") {
 async function diagnose(content, name = "-") {
   at("stop").hidden = false;
   at("linked").hidden = true;
-  if (ready) tell("Reading the text …", "unknown");
+  long = (content.byteLength ?? content.length) > 1e6;
+  if (ready) tellReading();
   try {
     const shown = await ask(content, name);
     show(shown, name);
@@ -148,7 +155,7 @@ function show(shown, name) {
 
 function finding(item, told, shared) {
   const links = item.playbook
-    ? make("p", {}, make("a", { href: `../faults-by-name/${item.playbook}.html` }, "What it is, and what to do about it"))
+    ? make("p", {}, make("a", { href: `../faults-by-name/${item.playbook}.html` }, `${item.playbook}: what it is, and what to do about it`))
     : null;
   return make("article", { className: "finding" },
     told.endsWith(item.summary) ? null : make("h3", {}, ...worded(item.summary)),

@@ -20,10 +20,17 @@ pasted.load(packed.get_data("known.msgpack"))
 const say = (kind, rest = {}) => self.postMessage({ kind, ...rest });
 const fetchThere = self.fetch.bind(self);
 
+/** What the server has at `url`. */
+async function fetched(url, options = {}) {
+  const response = await fetchThere(url, options);
+  if (!response.ok) throw new Error(`the server has no ${url} (${response.status})`);
+  return response;
+}
+
 /** The response for a packed file, unpacked while it arrives; `got` is told of each piece. */
-async function unpacked(url, type, got) {
-  const response = await fetchThere(`${url}.packed`);
-  if (!response.ok) throw new Error(`${url}.packed: ${response.status} ${response.statusText}`);
+async function unpacked(url, digest, type, got) {
+  // with its digest, so that no cache answers with that of an older page
+  const response = await fetched(`${url}.packed?${digest}`);
   const counted = new TransformStream({
     transform(piece, out) {
       got(piece.byteLength);
@@ -35,8 +42,8 @@ async function unpacked(url, type, got) {
 }
 
 async function start() {
-  const sizes = await (await fetchThere(`${HERE}parts.json`)).json();
-  const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
+  const parts = await (await fetched(`${HERE}parts.json`, { cache: "no-cache" })).json();
+  const total = Object.values(parts).reduce((sum, { size }) => sum + size, 0);
   let bytes = 0;
   const got = (count) => {
     bytes += count;
@@ -44,14 +51,15 @@ async function start() {
   };
   // what Pyodide asks for by its plain name comes from the packed files
   const ready = new Map([
-    [WASM, unpacked(WASM, "application/wasm", got)],
-    [LIBRARY, unpacked(LIBRARY, "application/zip", got)],
+    [WASM, unpacked(WASM, parts["pyodide.asm.wasm"].digest, "application/wasm", got)],
+    [LIBRARY, unpacked(LIBRARY, parts["python.zip"].digest, "application/zip", got)],
   ]);
   self.fetch = async (asked, options) => {
     const url = new URL(asked instanceof Request ? asked.url : asked, HERE).href;
     return ready.has(url) ? ready.get(url) : fetchThere(asked, options);
   };
-  const { loadPyodide } = await import(`${HERE}pyodide.mjs`);
+  // a part that is not there is named here; Pyodide would only end
+  const [{ loadPyodide }] = await Promise.all([import(`${HERE}pyodide.mjs`), ...ready.values()]);
   const python = await loadPyodide({ indexURL: HERE, stdLibURL: LIBRARY });
   self.fetch = fetchThere;
   say("playbooks");
@@ -65,7 +73,7 @@ async function start() {
 }
 
 const started = start();
-started.catch((error) => say("failed", { error: String(error) }));
+started.catch((error) => say("failed", { error: String(error?.message ?? error) }));
 
 self.onmessage = async ({ data: { id, name, content } }) => {
   let diagnose;
