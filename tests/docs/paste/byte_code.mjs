@@ -3,6 +3,10 @@
 import fs from "node:fs";
 import { pathToFileURL } from "node:url";
 
+process.on("uncaughtException", (error) => {
+  console.error(error.message ?? error); // Node would print the line, which in Pyodide is a megabyte
+  process.exit(1);
+});
 const [pyodide, staged, out] = process.argv.slice(2);
 const { loadPyodide } = await import(pathToFileURL(`${pyodide}/pyodide.mjs`));
 const python = await loadPyodide({ indexURL: pyodide });

@@ -34,13 +34,15 @@ def compile(pattern: bytes, options: Options) -> re.Pattern[bytes]:  # noqa: A00
 
 
 _TOKEN = re.compile(
-    rb"\\z|\\Q(?P<quoted>.*?)(?:\\E|$)|\\x\{(?P<code>[0-9A-Fa-f]+)\}|\\.|\$|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL
+    rb"\\z|\\Q(?P<quoted>.*?)(?:\\E|$)|\\x\{(?P<code>[0-9A-Fa-f]+)\}|\(\?P<(?P<name>\w+)>|\\.|\$|\[\^?\]?(?:\\.|[^\]\\])*\]",
+    re.DOTALL,
 )
 """What the two syntaxes write differently, and escapes and classes, inside which nothing is rewritten."""
 
 
 def _translated(pattern: bytes) -> bytes:
     by_line = b"(?m" in pattern
+    names: set[bytes] = set()
 
     def one(found: re.Match[bytes]) -> bytes:
         if found[0] == rb"\z" or (found[0] == b"$" and not by_line):
@@ -49,6 +51,10 @@ def _translated(pattern: bytes) -> bytes:
             return re.escape(found["quoted"])
         if found["code"] is not None:
             return re.escape(chr(int(found["code"], 16)).encode())
+        if found["name"] is not None:
+            if found["name"] in names:
+                return b"("  # `re` refuses a second group of a name
+            names.add(found["name"])
         return found[0]
 
     return _TOKEN.sub(one, pattern)
