@@ -558,6 +558,7 @@ def _fleet(parser: Parser) -> None:
     _nodes(rollout)
     status = verb("status", "show how a rollout, or a plan for a class, ended on each machine")
     status.add_argument("--stage", metavar="NAME", help="exit with 4 if too many machines of this batch failed")
+    status.add_argument("--html", metavar="FILE", help="also write a page with a picture of all machines")
     undo = verb("undo", "write and print what the engine runs to undo a rollout")
     undo.add_argument("--only", action="append", default=[], metavar="class:A|NODE", help="only these; can be repeated")
     collected = "directory with the output of `envmedic facts --json` of each machine, in a file of its name"

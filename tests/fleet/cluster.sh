@@ -16,6 +16,9 @@ mkdir -p ".$room" run/munge run/slurm var/spool/slurm/ctld var/log/slurm var/log
 mount --bind "$room" ".$room"
 rm -f etc/hosts
 printf '127.0.0.1 localhost %s\n' "$(hostname)" > etc/hosts
+# asks what a test put there
+printf '#!/bin/sh\n[ ! -e %s/health.sh ] || exec %s/health.sh\n' "$room" "$room" > "$room/watch.sh"
+chmod +x "$room/watch.sh"
 cat > etc/slurm/slurm.conf <<EOF
 ClusterName=t
 SlurmctldHost=localhost
@@ -35,6 +38,8 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
 SlurmdTimeout=30
+HealthCheckProgram=$room/watch.sh
+HealthCheckInterval=2
 SlurmdParameters=config_overrides
 NodeName=n[1-$count] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[17001-$((17000 + count))] CPUs=1 State=UNKNOWN
 PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,7 @@ def admin(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home")
 
 
-def answer(place: Path, kind: str, *nodes: str, part: str = "results", **more: str) -> None:
+def answer(place: Path, kind: str, *nodes: str, part: str = "results", **more: object) -> None:
     """What machines answered that behave in that way."""
     fleet = folder.fleet_of(place)
     (place / part).mkdir(exist_ok=True)
@@ -164,3 +165,61 @@ def test_the_scripts_of_slurm_submit_each_machine_once(tmp_path: Path) -> None:
     assert jobs[3].endswith(f"envmedic fleet status '{place}' --stage 1 --quiet")
     assert "--dependency=afterok:4 " in jobs[4]
     subprocess.run(["sh", "-n", str(place / "unit.sh")], check=True)
+
+
+def test_the_answer_about_a_node_is_kept_and_told_once(tmp_path: Path) -> None:
+    """The script of its health, with programs of Slurm that write down their words, and an envmedic that says no."""
+    kept, node, told = tmp_path / "kept", "n1", tmp_path / "told"
+    stubs = {
+        "squeue": "exit 0",
+        "sinfo": f"cat {tmp_path}/state",
+        "scontrol": f'echo "$*" >> {told}',
+        "envmedic": f"touch {tmp_path}/asked; echo 'Verification  not passed (x: fail)'; exit $(cat {tmp_path}/code)",
+    }
+    (tmp_path / "bin").mkdir()
+    for name, text in stubs.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    fleet = msgspec.structs.replace(_fleet([Stage(name="1", nodes=(node,), allowed=0)]), prefix=str(tmp_path))
+    script = slurm_files.health(fleet).replace("/var/cache/envmedic", str(kept))
+    folder.write(tmp_path, {slurm_files.HEALTH: script})
+    variables = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "SLURMD_NODENAME": node}
+
+    def run(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [tmp_path / "health.sh", *words], env=variables, capture_output=True, text=True, check=False
+        )
+        assert not done.stderr
+        return done.returncode, done.stdout
+
+    (tmp_path / "code").write_text("1")
+    (tmp_path / "state").write_text("drained fan")
+    assert run() == (0, "")  # nothing is known yet; it is looked at in the background
+    while not list(kept.glob("health-*/n1")):
+        time.sleep(0.05)
+    (tmp_path / "asked").unlink()
+    assert run() == (1, "envmedic: not passed (x: fail)\n")
+    assert not told.exists()
+    (tmp_path / "state").write_text("idle none")
+    assert [run()[0], run()[0]] == [1, 1]
+    assert told.read_text() == "update nodename=n1 state=drain reason=envmedic health: not passed (x: fail)\n"
+    assert not (tmp_path / "asked").exists()
+    (tmp_path / "code").write_text("0")
+    (tmp_path / "state").write_text("drained envmedic health: not passed")
+    run("look")
+    assert [run()[0], run()[0]] == [0, 0]
+    assert told.read_text().splitlines()[1:] == ["update nodename=n1 state=resume"]
+
+
+def test_a_page_has_a_square_for_each_machine(place: Path, admin: Shell) -> None:
+    answer(place, "sound", *(f"n{number}" for number in range(1, 11)))
+    answer(place, "fails", "n11", error={"message": "<b>no</b>"})
+    page = place / "status.html"
+    assert admin.envmedic("fleet", "status", str(place), "--html", str(page)).code == 1
+    text = page.read_text()
+    assert "10 of 12 machines repaired" in text
+    assert text.count("<rect ") == 12
+    assert "<title>n12: unknown: it sent nothing</title>" in text
+    assert "Class A: 8 machines" in text
+    assert "<script" not in text
+    assert "<b>no" not in text

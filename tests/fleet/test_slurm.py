@@ -1,4 +1,4 @@
-"""A small real fleet by real Slurm: planned, repaired with a node killed in the middle, gone on, drained, undone."""
+"""A small real fleet by real Slurm: watched, planned, repaired with a node killed in the middle, gone on, drained, undone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,14 @@ class Cluster:
             assert time.monotonic() < deadline, self.run("squeue").stdout
             time.sleep(0.5)
 
+    def until(self, command: str, wanted: Callable[[str], bool]) -> str:
+        """Run a line again until it prints what is wanted."""
+        deadline = time.monotonic() + real.LIMIT_S
+        while not wanted(found := good(self.run(command))):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.5)
+        return found
+
     def power_off(self, node: str) -> None:
         """Kill a node with all that runs on it."""
         marks = (f"SLURMD_NODENAME={node}\0".encode(), self.fleet.mark(node))
@@ -86,13 +94,51 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     found.end()
 
 
+def where(fleet: real.RealFleet) -> tuple[str, ...]:
+    """Options that name the nodes, the environment, and what starts envmedic there."""
+    return ("--on", f"slurm:n[1-{NODES}]", "-p", str(fleet.case.prefix), "--envmedic", str(fleet.room / "own.sh"))
+
+
+def test_slurm_drains_what_a_kept_verdict_finds_broken_and_gets_it_back(cluster: Cluster) -> None:
+    fleet, facts, watched = cluster.fleet, cluster.fleet.room / "watched-facts", cluster.fleet.room / "watched"
+    facts.mkdir()
+    good(cluster.run(engine_line(fleet, "survey", str(facts), *where(fleet))))
+    how = ("--log", str(real.LOG), "--no-gpu", "-o", str(watched))
+    good(fleet.envmedic("fleet", "plan", str(facts), *where(fleet), *how))
+    good(cluster.run("scontrol update nodename=n4 state=drain reason=fan"))
+    job = good(cluster.run("sbatch --parsable --nodelist=n5 --output=/dev/null --wrap 'sleep 3600'")).strip()
+    cluster.until("squeue --noheader --format=%T", lambda out: "RUNNING" in out)
+    good(cluster.run("cp watched/health.sh health.part && mv health.part health.sh"))
+    reasons = "sinfo --noheader --Node --format='%N %T %E'"
+    try:
+        found = cluster.until(reasons, lambda out: out.count("drained envmedic health: ") == 3)
+        # a node where a job runs is not looked at, and one that somebody else drained keeps their reason
+        assert "n4 drained fan" in found
+        assert "n5 allocated none" in found
+        good(cluster.run(f"scancel {job}"))
+        cluster.until(reasons, lambda out: "n5 drained envmedic health: not passed" in out)
+
+        repair = ("apply", "-p", str(fleet.case.prefix), "--log", str(real.LOG), "--no-gpu", "--yes", "--quiet")
+        good(fleet.as_node("n1", *real.ENVMEDIC, *repair))
+        good(cluster.run("rm /var/cache/envmedic/health-*/n1"))
+        found = cluster.until(reasons, lambda out: "n1 idle" in out)
+        assert found.count("drained envmedic health: ") == 3
+        ask = "SLURMD_NODENAME={} ./health.sh"
+        assert good(cluster.run(ask.format("n1"))) == ""
+        broken = cluster.run(ask.format("n2"))
+        assert (broken.returncode, broken.stdout[:10]) == (1, "envmedic: ")
+    finally:
+        (fleet.room / "health.sh").unlink()
+    good(fleet.as_node("n1", *real.ENVMEDIC, "undo", "-p", str(fleet.case.prefix), "--yes", "--quiet"))
+    good(cluster.run("scontrol update nodename=n[2-5] state=resume"))
+
+
 def test_a_cluster_is_repaired_and_goes_on_after_a_death_and_is_undone(cluster: Cluster) -> None:
     fleet = cluster.fleet
     (fleet.room / "facts").mkdir()
-    where = ("--on", f"slurm:n[1-{NODES}]", "-p", str(fleet.case.prefix), "--envmedic", str(fleet.room / "own.sh"))
-    good(cluster.run(engine_line(fleet, "survey", str(fleet.room / "facts"), *where)))
+    good(cluster.run(engine_line(fleet, "survey", str(fleet.room / "facts"), *where(fleet))))
     how = ("--log", str(real.LOG), "--no-gpu", "--online", "--drain", "-o", str(fleet.place))
-    good(cluster.run(engine_line(fleet, "plan", str(fleet.room / "facts"), *where, *how)))
+    good(cluster.run(engine_line(fleet, "plan", str(fleet.room / "facts"), *where(fleet), *how)))
 
     # it has another content than the class when its turn comes
     stray = fleet.room / "nodes" / OTHER / "env" / "stray"

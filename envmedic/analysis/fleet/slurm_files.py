@@ -5,6 +5,7 @@ A machine is a job, not a task of an array: tasks of an array get whichever of i
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 
@@ -12,6 +13,52 @@ from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Stage
 
 UNIT = "unit.sh"
 """The script of a job."""
+HEALTH = "health.sh"
+"""The script that Slurm asks about the health of a node."""
+_LOOK_S = 600
+_HEALTH = """\
+#!/bin/sh
+# Written by `envmedic fleet plan`, for HealthCheckProgram of slurm.conf: it answers from a verdict that is kept on the
+# node. An old one is made anew in the background, while no job runs there. Remove it to have a new one at once.
+set -u
+PATH=${{PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}}
+export PATH
+umask 077
+node=${{SLURMD_NODENAME:-$(hostname -s)}}
+kept=/var/cache/envmedic/health-{digest}/$node
+
+if [ "${{1-}}" = look ]; then
+    exec 9> "$kept.lock"
+    flock -n 9 || exit 0
+    jobs=$(squeue --noheader --nodelist="$node" --states=running,completing) && [ -z "$jobs" ] || exit 0
+    code=0
+    said=$(timeout --kill-after=60 {limit_s} {words} 2>&1 < /dev/null 9>&-) || code=$?
+    # what has no answer, as a repair that is under way or no envmedic, is no fault of the node
+    case $code in 0) word=good ;; 1 | 4 | 5) word=bad ;; *) word=none ;; esac
+    [ -e {prefix} ] || word=bad
+    reason=$(printf '%s' "$said" | tr -c '[:print:]' '\\n' | sed -n 's/^Verification *//p; /^error: /p' | cut -c-160)
+    printf '%s %s\\n' "$word" "${{reason:-exit $code}}" > "$kept.part" && mv -f "$kept.part" "$kept"
+    exit
+fi
+
+word=none reason= minutes=5
+[ -d "${{kept%/*}}" ] || mkdir -p "${{kept%/*}}"
+[ ! -e "$kept" ] || read -r word reason < "$kept"
+[ "$word" != good ] || minutes=60
+if [ -z "$(find "$kept" -mmin "-$minutes" 2> /dev/null)" ]; then
+    setsid --fork "$0" look > /dev/null 2>&1 < /dev/null # Slurm ends its own group of processes
+fi
+# once for each verdict: a node that somebody else drained keeps their reason, and is not resumed
+if [ "$word" != none ] && [ -n "$(find "$kept" -newer "$kept.told" 2> /dev/null || echo new)" ]; then
+    case $word,$(sinfo --noheader --nodes="$node" --format='%T %E') in
+    bad,drain* | bad,down* | bad,) ;;
+    bad,*) scontrol update nodename="$node" state=drain reason="envmedic health: $reason" && : > "$kept.told" ;;
+    good,drain*' envmedic health:'*) scontrol update nodename="$node" state=resume && : > "$kept.told" ;;
+    good,?*) : > "$kept.told" ;;
+    esac
+fi
+[ "$word" != bad ] || {{ echo "envmedic: $reason"; exit 1; }}
+"""
 
 
 def planning(fleet: FleetPlan, folder: str) -> str:
@@ -26,6 +73,17 @@ def planning(fleet: FleetPlan, folder: str) -> str:
         lines.append(f"{shlex.join([*where, *words])} > .{item.file}")
         lines.append(f"mv .{item.file} {item.file}")
     return "\n".join(lines) + "\n"
+
+
+def health(fleet: FleetPlan) -> str:
+    """Return the script for Slurm's HealthCheckProgram."""
+    words = [*fleet.settings.command, "verify", "-p", fleet.prefix, "--profile", "quick", "--quiet"]
+    return _HEALTH.format(
+        digest=hashlib.sha256(fleet.prefix.encode()).hexdigest()[:8],
+        limit_s=_LOOK_S,
+        words=shlex.join([*words, *(["--no-gpu"] if fleet.settings.no_gpu else [])]),
+        prefix=shlex.quote(fleet.prefix),
+    )
 
 
 def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], folder: str) -> dict[str, str]:

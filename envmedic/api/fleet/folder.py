@@ -68,7 +68,7 @@ def status(folder: Path, fleet: FleetPlan, plans: Mapping[str, str]) -> FleetSta
         judged = [
             _undone(one, undone.get(one.node)) for one in machines.status(sent, silent, plan=plans.get(item.name)).nodes
         ]
-        classes.append(ClassStatus(name=item.name, counts=machines.counted(judged)))
+        classes.append(ClassStatus(name=item.name, counts=machines.counted(judged), nodes=item.nodes))
         nodes += judged
     nodes += [NodeStatus(node=one.node, outcome="unknown", reason=one.why) for one in fleet.silent]
     nodes.sort(key=lambda one: one.node)

@@ -94,6 +94,7 @@ def _written(place: Path, fleet: FleetPlan, wish: PlanWish) -> FleetPlan:
         command = _ansible(fleet, place / "plan.yml")
     elif fleet.classes:
         files["plan.sh"] = slurm_files.planning(fleet, str(place.absolute()))
+        files[slurm_files.HEALTH] = slurm_files.health(fleet)
         command = str(place / "plan.sh")
     if wish.log is not None:
         files[_LOG] = _text_of(wish.log)

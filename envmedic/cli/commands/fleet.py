@@ -58,6 +58,12 @@ def _status(args: argparse.Namespace, place: Path, output: CommandOutput) -> int
     else:
         status = rollout.status(place)
     output.document(status, status_lines(status))
+    if args.html:
+        from envmedic.api import reporting
+        from envmedic.render.reports.fleet_page import fleet_page
+
+        reporting.write({Path(args.html): fleet_page(status, str(place))})
+        output.narrate(f"wrote {args.html}")
     if args.stage:
         why = rollout.exceeded(place, args.stage)
         output.narrate(why or "the next batch may begin")

@@ -120,6 +120,8 @@ class ClassStatus(Model, frozen=True, kw_only=True):
     """Its letter."""
     counts: dict[str, int]
     """Number of machines by outcome."""
+    nodes: tuple[str, ...] = ()
+    """Its machines, sorted."""
 
 
 class FleetStatus(Model, frozen=True, kw_only=True):

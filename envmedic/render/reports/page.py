@@ -22,6 +22,7 @@ table { border-collapse: collapse; width: 100%; } th { text-align: left; color: 
 th, td { padding: .2rem .75rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 .good, .pass { color: var(--good); } .bad, .fail, .crash, .timeout { color: var(--bad); } .warn, .skip { color: var(--warn); }
 .dim { color: var(--dim); } .bar { background: var(--good); height: .6rem; border-radius: 3px; min-width: 2px; }
+.nodes { width: 100%; } .nodes rect { fill: currentColor; } .nodes text { fill: Canvas; font: bold 12px sans-serif; text-anchor: middle; }
 ul.tree { list-style: none; padding-left: 1rem; border-left: 1px solid var(--line); }
 """
 
@@ -31,26 +32,31 @@ def page(report: Report) -> str:
     tone = "good" if good(report) else "warn" if report.failure is None else "bad"
     origin = (f"envmedic {report.envmedic}", *report.machine, report.finished or "")
     parts = [
-        f'<h1 class="{tone}">{_told(verdict(report))}</h1>',
-        f"<p><strong>Wrong:</strong> {_told(report.wrong)}</p>",
-        f"<pre>{_told(report.error)}</pre>" if report.error else "",
-        f'<p class="bad"><strong>Why nothing was changed:</strong> {_told(report.failure)}</p>'
+        f'<h1 class="{tone}">{told(verdict(report))}</h1>',
+        f"<p><strong>Wrong:</strong> {told(report.wrong)}</p>",
+        f"<pre>{told(report.error)}</pre>" if report.error else "",
+        f'<p class="bad"><strong>Why nothing was changed:</strong> {told(report.failure)}</p>'
         if report.failure
         else "",
-        *(f'<p class="warn">Still wrong: {_told(text)}</p>' for text in report.left),
+        *(f'<p class="warn">Still wrong: {told(text)}</p>' for text in report.left),
         "<h2>What changed</h2>",
         _tree(report),
-        f"<h2>Checks: {_told(checked(report))}</h2>" if report.checks else "",
-        f'<p class="{"good" if on_gpu(report) == "verified" else "warn"}">GPU: {_told(on_gpu(report))}</p>'
+        f"<h2>Checks: {told(checked(report))}</h2>" if report.checks else "",
+        f'<p class="{"good" if on_gpu(report) == "verified" else "warn"}">GPU: {told(on_gpu(report))}</p>'
         if on_gpu(report)
         else "",
         _checks(report.checks) if report.checks else "",
         f"<h2>Time: {took(report)}</h2>",
         _timing(report),
-        f"<h2>Undo</h2><pre>{_told(report.undo)}</pre>" if report.undo else "",
-        f'<p class="dim">{" · ".join(map(_told, origin))}</p>',
+        f"<h2>Undo</h2><pre>{told(report.undo)}</pre>" if report.undo else "",
+        f'<p class="dim">{" · ".join(map(told, origin))}</p>',
     ]
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>envmedic: {_told(verdict(report))}</title>'
+    return whole(verdict(report), parts)
+
+
+def whole(title: str, parts: Iterable[str]) -> str:
+    """A page with that title, of these parts."""
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>envmedic: {told(title)}</title>'
     body = "\n".join(filter(None, parts))
     return f'<!doctype html>\n<html lang="en">\n<head>{head}\n<style>\n{_STYLE}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
 
@@ -61,9 +67,9 @@ def _tree(report: Report) -> str:
     for name, before, after in moves(report):
         kind = "Installed" if before == "none" else "Removed" if after == "removed" else "Changed"
         kinds[kind].append(
-            f'<code>{_told(name)}</code> <span class="bad">{_told(before)}</span> → <span class="good">{_told(after)}</span>'
+            f'<code>{told(name)}</code> <span class="bad">{told(before)}</span> → <span class="good">{told(after)}</span>'
         )
-    kinds["Steps"] = [_told(step) for step in report.steps]
+    kinds["Steps"] = [told(step) for step in report.steps]
     branches = (
         f"<details open><summary>{kind} ({len(items)})</summary>{_list(items)}</details>"
         for kind, items in kinds.items()
@@ -80,8 +86,8 @@ def _checks(checks: Iterable[ReportedCheck]) -> str:
     """What failed or changed first."""
     ordered = sorted(checks, key=lambda item: (item.after == "skip", item.before == item.after))
     rows = (
-        f"<tr><td>{_told(item.check)}</td><td>{_told(item.device or '')}</td>{_status(item.before)}{_status(item.after)}"
-        f'<td class="v">{duration(item.seconds)}</td><td class="dim">{_told(item.reason)}</td></tr>'
+        f"<tr><td>{told(item.check)}</td><td>{told(item.device or '')}</td>{_status(item.before)}{_status(item.after)}"
+        f'<td class="v">{duration(item.seconds)}</td><td class="dim">{told(item.reason)}</td></tr>'
         for item in ordered
     )
     head = "<tr><th>check</th><th>device</th><th>before</th><th>after</th><th>time</th><th></th></tr>"
@@ -97,13 +103,13 @@ def _timing(report: Report) -> str:
     longest = max(report.seconds.values(), default=0.0) or 1.0
     titles: dict[str, str] = {str(stage): title for stage, title in STAGES.items()}
     rows = (
-        f'<tr><td>{_told(titles.get(stage, stage))}</td><td class="v">{duration(seconds)}</td>'
+        f'<tr><td>{told(titles.get(stage, stage))}</td><td class="v">{duration(seconds)}</td>'
         f'<td style="width:50%"><div class="bar" style="width:{100 * seconds / longest:.0f}%"></div></td></tr>'
         for stage, seconds in report.seconds.items()
     )
     return f"<table>{''.join(rows)}</table>"
 
 
-def _told(text: str) -> str:
+def told(text: str) -> str:
     """Foreign text, shown as it is."""
     return escape(visible(text))

@@ -13,10 +13,11 @@ from envmedic.render.text import Line, Tone, joined, line, part, shortened
 _MOST_NODES = 8
 _MOST_DIFFERENCES = 6
 _SHORT = 12
-_TONES: Final[Mapping[NodeEnd, Tone]] = {
+END_TONES: Final[Mapping[NodeEnd, Tone]] = {
     "repaired": "good", "already": "good", "partial": "warn",
     "unknown": "warn", "undone": "warn",
 }  # fmt: skip
+"""Of how a plan ended on a machine; of others `bad`."""
 
 
 def survey_lines(found: Survey) -> list[Line]:
@@ -82,7 +83,7 @@ def status_lines(found: FleetStatus) -> list[Line]:
     rows += [line(f"  class {item.name:<{width}}  {_counts(item.counts)}") for item in found.classes]
     for item in found.nodes:
         if item.outcome not in {"repaired", "already", "undone"}:
-            tone = _TONES.get(item.outcome, "bad")
+            tone = END_TONES.get(item.outcome, "bad")
             rows.append(joined("  ", part(f"{item.outcome:<11}", tone), f" {item.node}  {shortened(item.reason)}"))
     return rows
 
