@@ -133,12 +133,16 @@ class RealFleet:
                 if mark in (place / "environ").read_bytes():
                     os.kill(int(place.name), signal.SIGKILL)
 
-    def kill_in_repair(self, node: str) -> None:
-        """Wait until a repair is under way on a machine, and kill it then."""
+    def wait_for_repair(self, node: str) -> None:
+        """Wait until a repair is under way on a machine."""
         deadline = time.monotonic() + LIMIT_S
         while not list((self.room / "nodes" / node / ".envmedic").glob("2*")):
             assert time.monotonic() < deadline, f"no repair begins on {node}"
             time.sleep(0.02)
+
+    def kill_in_repair(self, node: str) -> None:
+        """Kill a machine as soon as a repair is under way on it."""
+        self.wait_for_repair(node)
         self.killed(node)
 
 

@@ -63,10 +63,10 @@ class Cluster:
         return found
 
     def power_off(self, node: str) -> None:
-        """Kill a node with all that runs on it."""
+        """Kill a node with all that runs on it, its job's script before what that would drain the node for."""
         marks = (f"SLURMD_NODENAME={node}\0".encode(), self.fleet.mark(node))
         daemon = f"slurmd\0-N\0{node}\0".encode()
-        for place in Path("/proc").glob("[0-9]*"):
+        for place in sorted(Path("/proc").glob("[0-9]*"), key=lambda place: int(place.name)):
             with contextlib.suppress(OSError):
                 variables = (place / "environ").read_bytes()
                 if any(mark in variables for mark in marks) or (place / "cmdline").read_bytes() == daemon:
@@ -144,7 +144,7 @@ def test_a_cluster_is_repaired_and_goes_on_after_a_death_and_is_undone(cluster: 
     stray = fleet.room / "nodes" / OTHER / "env" / "stray"
     stray.write_text("mine")
     good(cluster.run(engine_line(fleet, "rollout", str(fleet.place), "--batches", "1,2,100%", "--max-fail", "50%")))
-    fleet.kill_in_repair(DIED)
+    fleet.wait_for_repair(DIED)
     cluster.power_off(DIED)
     cluster.wait()
     found = outcomes(fleet)
