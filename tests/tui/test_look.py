@@ -66,7 +66,11 @@ def test_all_that_is_written_can_be_read_on_every_ground(depth: Depth) -> None:
     for theme, name in itertools.product(own_themes(depth), GROUNDS):
         ground = _luminance(getattr(theme, name, None) or theme.variables[name])
         text = theme.variables["block-cursor-foreground"] if name == GROUNDS[3] else theme.foreground
-        written = {"text": text, "number": theme.secondary, **{tone: theme.variables[f"tone-{tone}"] for tone in TONES}}
+        written: dict[str, str | None] = {
+            "text": text,
+            "number": theme.secondary,
+            **{tone: theme.variables[f"tone-{tone}"] for tone in TONES},
+        }
         for tone, colour in written.items():
             own = _luminance(colour or "")
             contrast = (max(own, ground) + 0.05) / (min(own, ground) + 0.05)

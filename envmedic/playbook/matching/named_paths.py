@@ -155,7 +155,7 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
         every += last
         said = (
             *_said(last, message),
-            *_calls(chain),
+            *(_calls(chain) or _refused(chain, message)),
             *_own_code(chain, message),
             *_projects(chain, message),
             *_generated(chain),
@@ -236,14 +236,23 @@ def _said(paths: Sequence[str], message: str) -> Iterator[str]:
             yield f"Own file {own} in place of the module {module}{library}"
 
 
-def _calls(frames: Sequence[str]) -> Iterator[str]:
+def _calls(frames: Sequence[str]) -> tuple[str, ...]:
     """The package that an error was raised in, and the other one that called it."""
     places = _of_calls(frames)
     last = places[-1] if places else None
     caller = _caller(places, last.module) if last is not None else None
     # another installation is told as that
     if last is not None and caller is not None and caller.root == last.root:
-        yield f"Two packages, {caller.module} calls {last.module}"
+        return (f"Two packages, {caller.module} calls {last.module}",)
+    return ()
+
+
+def _refused(frames: Sequence[str], message: str) -> tuple[str, ...]:
+    """The installed package whose call was refused: Python raises that in the frame of the call, and names no callee."""
+    last = place(frames[-1]) if frames else None
+    if last is None or not last.module or last.owner == "build" or _REFUSED_CALL.search(message) is None:
+        return ()
+    return (f"Refused call, of {last.module}",)
 
 
 def _asked(frames: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
