@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby
@@ -33,7 +33,7 @@ from envmedic.model.ports import CondaInstaller, Installer, Resolution, ResolveR
 from envmedic.model.program import Program
 from envmedic.planner.asked import together
 from envmedic.planner.constraints import keeping
-from envmedic.planner.moves.comparison import ResolvedMoves, compare
+from envmedic.planner.moves.comparison import RankedWay, ResolvedMoves, compare
 from envmedic.planner.moves.conflict_graph import Conflicts
 from envmedic.planner.moves.hitting_sets import MoveSet
 
@@ -141,7 +141,7 @@ def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[...
     )
     solved = False
     for unseen, group in groupby(tuple(left), key=lambda item: item.unseen):
-        found = ((one, made) for one in group for made in _ways_out(maker, one, consider, errors))
+        found = ((one, made) for one in group for made in _ways_out(maker, one, consider, errors, further=not unseen))
         for one, made in _fewest_back(found, maker.case.way) if unseen else found:
             solved = True
             left = [item for item in left if item is not one]
@@ -170,39 +170,66 @@ def _ways_out(
     conflicts: Conflicts,
     consider: Callable[..., planner.Proposals],
     errors: list[NoSolution | NetworkError],
+    *,
+    further: bool,
 ) -> Iterator[Plan]:
-    """Yield the plans for one reading of what is at odds; `errors` gets the reasons against ways."""
+    """Yield the plans for one reading of what is at odds; `errors` gets the reasons against ways.
+
+    With `further`, ways that move more come after those that move the least, none of which has proven itself then.
+    """
     made: dict[MoveSet, Plan] = {}
+    answers: dict[MoveSet, ResolvedMoves] = {}
+    unproven: set[MoveSet] = set()
 
     def resolves(moves: MoveSet) -> ResolvedMoves:
-        held: tuple[str, ...] = ()
-        for proposal in consider(moves=moves).proposals:
-            try:
-                made[moves] = maker.make(proposal)
-            except (NoSolution, NetworkError) as error:
-                # an unreachable network is no reason to leave the way that moves least for a worse one
-                if isinstance(error, NetworkError) and not errors:
-                    raise
-                maker.failed[moves.title] = error.cause or error.summary
-                errors.append(error)
-                held = (*held, *(error.held if isinstance(error, NoSolution) else ()))
-                continue
-            return ResolvedMoves(made[moves].changes)
-        return ResolvedMoves(None, held)
+        if moves not in answers:
+            answers[moves] = _resolved(maker, consider(moves=moves), moves, made, errors)
+        return ResolvedMoves(None) if moves in unproven else answers[moves]
 
-    compared = compare(conflicts, resolves)
-    ways = list(compared.ways)
-    asked = maker.case.way
-    if asked is not None and ways and conflicts is maker.considered.conflicts:
+    asked = maker.case.way if conflicts is maker.considered.conflicts else None
+    larger = True
+    while larger:
+        compared = compare(conflicts, resolves)
+        for way in _led_by_way(compared.ways, asked, conflicts):
+            yield planner.named(compared.explained(made[way.moves], way, maker.failed))
+            maker.failed[way.moves.title] = "it was tried in a clone, and did not prove itself"
+            unproven.add(way.moves)
+        larger = further and compared.larger is not None and asked is None
+
+
+def _resolved(
+    maker: _PlanMaker,
+    considered: planner.Proposals,
+    moves: MoveSet,
+    made: dict[MoveSet, Plan],
+    errors: list[NoSolution | NetworkError],
+) -> ResolvedMoves:
+    """Return what the first proposal with a solution moves, whose plan goes into `made`."""
+    held: tuple[str, ...] = ()
+    for proposal in considered.proposals:
+        try:
+            made[moves] = maker.make(proposal)
+        except (NoSolution, NetworkError) as error:
+            # an unreachable network is no reason to leave the way that moves least for a worse one
+            if isinstance(error, NetworkError) and not errors:
+                raise
+            maker.failed[moves.title] = error.cause or error.summary
+            errors.append(error)
+            held = (*held, *(error.held if isinstance(error, NoSolution) else ()))
+            continue
+        return ResolvedMoves(made[moves].changes)
+    return ResolvedMoves(None, held)
+
+
+def _led_by_way(ways: Sequence[RankedWay], asked: str | None, conflicts: Conflicts) -> list[RankedWay]:
+    """Return `ways` with the one that is asked for first. Raises InputError where there are others alone."""
+    if asked is not None and ways:
         titles = (*(item.moves.title for item in ways), *(item.title for item in conflicts.instead))
         if asked not in titles:
             raise InputError(
                 f"There is no way called {asked!r} to repair this here", hint="Name one of these", details=titles
             )
-        ways.sort(key=lambda item: item.moves.title != asked)
-    for way in ways:
-        yield planner.named(compared.explained(made[way.moves], way, maker.failed))
-        maker.failed[way.moves.title] = "it was tried in a clone, and did not prove itself"
+    return sorted(ways, key=lambda item: asked is not None and item.moves.title != asked)
 
 
 def _led_by(considered: planner.Proposals, title: str) -> planner.Proposals:

@@ -304,7 +304,7 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     chosen = tuple(check for check in run.checks if not proofs_only or check.role in PROOF)
     with run.session.stage("verify"):
         chosen = _narrowed(run, chosen)
-        after = run.session.checks(chosen, run.runner, "after", run.session.emit)
+        after = _deciding(run, run.session.checks(chosen, run.runner, "after", run.session.emit))
         _ask_original(run, after)
     before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     confirmed = _confirmed(run.parts[0].plan)
@@ -317,6 +317,14 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     add_notes(run, warnings(after))
     run.session.point("verified")
     return judgement
+
+
+def _deciding(run: Run, after: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """`after`, where an import that ends with the reported error still decides, whoever asked for it."""
+    return tuple(
+        msgspec.structs.replace(item, role="reproduction") if any(_shows(item, plan) for plan in run.plans) else item
+        for item in after
+    )
 
 
 def _narrowed(run: Run, checks: tuple[Check, ...]) -> tuple[Check, ...]:

@@ -68,3 +68,24 @@ def test_where_no_caller_fits_the_other_goes_back(tmp_path: Path) -> None:
     has, lacks = "class Pool: pass\n", "class Other: pass\n"
     case = build(tmp_path, {"1.0": asks, "1.1": asks}, {"1.9": has, "2.0": lacks}, "import reader\n")
     assert moved(case, "--log", str(case.log())) == [("transport", "2.0", "1.9")]
+
+
+def test_where_the_way_that_moves_least_does_not_prove_itself_one_that_moves_more_is_taken(tmp_path: Path) -> None:
+    """An older release that merely does not state its limit is no better: as flask 1.1.2 beside jinja2 3."""
+    asks = "from transport import Pool\nimport tool\n"
+    wheels = [
+        pure(tmp_path / "wheels", "reader", "1.0", asks, requires=("transport", "tool")),
+        pure(tmp_path / "wheels", "reader", "1.1", asks, requires=("transport<2", "tool<2")),
+        pure(tmp_path / "wheels", "transport", "1.9", "class Pool: pass\n"),
+        pure(tmp_path / "wheels", "transport", "2.0", "class Other: pass\n"),
+        pure(tmp_path / "wheels", "tool", "1.0", ""),
+        pure(tmp_path / "wheels", "tool", "2.0", ""),
+    ]
+    case = build_native(tmp_path, wheels, ["reader==1.1", "transport==2.0", "tool==2.0"], "import reader\n")
+    log = tmp_path / "last-line.log"
+    log.write_text("ImportError: cannot import name 'Pool' from 'transport'\n")
+    done = case.apply("--log", str(log))
+    assert (done.code, case.run().code) == (0, 0), done.told()
+    assert len(done.document["rounds"]) == 2
+    changes = [(item["name"], item["before"], item["after"]) for item in done.document["plan"]["changes"]]
+    assert sorted(changes) == [("tool", "2.0", "1.0"), ("transport", "2.0", "1.9")]
