@@ -107,9 +107,16 @@ def test_two_packages_that_disagree_are_named_where_nothing_else_is_known(error:
     assert [(item.signature, item.confidence) for item in found.findings] == [("two-packages", 0.35)]
     assert found.findings[0].summary.startswith("quux calls frob in a way that frob does not know")
     assert found.verdict == "unknown"
-    assert judged(traceback(error, f"{VENV}/quux/a.py", "train.py", f"{VENV}/frob/b.py")).findings == ()
+    # who refused a call is in no frame: the program may have handed on what the library then called with
+    alone = [("refused-call", 0.3)] if error.startswith("TypeError") else []
     torch = f"{VENV}/torch/nn/modules/module.py"
-    assert judged(traceback(error, f"{VENV}/quux/a.py", torch, f"{VENV}/quux/b.py")).findings == ()
+    for frames in (
+        (f"{VENV}/quux/a.py", "train.py", f"{VENV}/frob/b.py"),
+        (f"{VENV}/quux/a.py", torch, f"{VENV}/quux/b.py"),
+    ):
+        one = judged(traceback(error, *frames))
+        assert [(item.signature, item.confidence) for item in one.findings] == alone
+        assert one.verdict == "unknown"
 
 
 def test_a_home_directory_is_one_place_written_short_or_in_full() -> None:
