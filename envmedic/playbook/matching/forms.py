@@ -170,7 +170,8 @@ FORMS: Final = (
     # the compiled part of a package; kernels in the plural, since machines and notebooks have one
     Form(
         "a compiled part is not there",
-        rf"\b(?:\w+_kernels|\w+_ext|kernels|(?:cuda|c\+\+|custom|native|compiled) (?:extensions?|ops?|operators?|kernels?))\b[\w :'\"]{{0,20}} {_MISSING}",
+        rf"\b(?:\w+_kernels|\w+_ext|kernels|(?:cuda|c\+\+|custom|native|compiled) (?:extensions?|ops?|operators?|kernels?))\b[\w :'\"]{{0,20}} {_MISSING}|"
+        rf"\bextension [\w.'\"`]{{2,60}} {_MISSING}",
     ),
     # builds of one or the other kind
     Form(
@@ -215,6 +216,7 @@ FORMS: Final = (
     Form(
         "requirements cannot be met",
         r"no (?:matching|compatible|suitable|valid) (?:distribution|version|candidate|wheel|release|package)s?|"
+        r"no [\w. -]{1,40} (?:found|available|built) for (?:the |this |your )?(?:\w+ )?(?:version of )?python\b|"
         r"no solution|resolution(?:impossible| ?(?:error|failed|too deep))|"
         r"conflicting (?:dependenc|requirement|package)|"
         r"(?:dependenc|requirement|package|specification)\w*[\w ]{0,20} (?:conflict|incompatible|unsatisfi|cannot be (?:satisfied|met|resolved)|could not be (?:satisfied|met|resolved))|"
@@ -249,6 +251,7 @@ FORMS: Final = (
     Form(
         "a package asks for another release",
         rf"\b\w{{0,60}}(?:Error|Exception|Conflict)\b.{{0,200}}?{_ASKS}[\w '\"`:-]{{0,40}}?\b{_PACKAGE} ?(?:version |to )?(?:[<>=!~]=?|at least|or (?:newer|later|higher)|{_VERSION})|"
+        rf"Error\b.{{0,120}}\b(?:built|compiled) (?:for|with|against|using) (?:(?:the )?(?:py)?torch|cuda|numpy|python)(?: version)? ?{_VERSION}|"
         r"VersionConflict",
     ),
     Form(
@@ -266,7 +269,7 @@ FORMS: Final = (
         rf"(?:version|release)s?[\w '\"]{{0,40}}(?:mismatch|too old|too new|incompatib|not compatible|not supported|does ?n[o']t match)|"
         rf"\b(?:incompatib\w+|not compatible|mismatch\w*)[\w '\".-]{{0,40}}(?:version|release|with {_PACKAGE})|"
         r"minimum (?:required )?version|"
-        rf"(?:was|were|been|is) (?:built|compiled|made|written) (?:for|with|against) (?:a |an )?(?:different |another |older |newer |other )?[\w .'\"+-]{{0,40}}(?:version|torch|cuda|python|{_VERSION})|"
+        rf"(?:was|were|been|is) (?:built|compiled|made|written) (?:for|with|against|using) (?:a |an )?(?:different |another |older |newer |other )?[\w .'\"+-]{{0,40}}(?:version|torch|cuda|python|{_VERSION})|"
         r"PackageNotFoundError|newer version of|older version of|"
         r"is not installed[.,!]? (?:please|run|try|install)|"
         r"AttributeError: '?(?-i:[A-MO-Z][a-z]+[A-Z])\w*'? object has no attribute",
