@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envmedic.api.context import check_seconds
-from envmedic.engine.verify.waiting import Waiting, seconds_of
+from envmedic.engine.verify.waiting import Waiting, longest_first, seconds_of
 from envmedic.model.checks import Check, Outcome
 
 CHECKS = (
@@ -43,6 +43,18 @@ def test_an_estimate_needs_all_that_is_left() -> None:
     assert partly.progress("after").left_s is None
     partly.heard(outcome("import d"))
     assert partly.progress("after").left_s == 9.0
+
+
+def test_imports_that_took_longest_begin_first() -> None:
+    ordered = longest_first(CHECKS, EARLIER)
+    assert ordered[0].arguments == ("c", "a", "b", "d")
+    assert ordered[1:] == list(CHECKS[1:])
+
+
+def test_an_import_whose_time_nobody_knows_begins_before_those_that_are_known() -> None:
+    known = {name: value for name, value in EARLIER.items() if name != "import d"}
+    assert longest_first(CHECKS, known)[0].arguments == ("d", "c", "a", "b")
+    assert longest_first(CHECKS, {}) == list(CHECKS)
 
 
 def test_seconds_are_kept_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

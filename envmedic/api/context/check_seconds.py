@@ -1,4 +1,7 @@
-"""How long checks of an environment took before, kept in the user's cache: what a progress display estimates from."""
+"""How long checks of an environment took before, kept in the user's cache.
+
+A progress display estimates from it, and the import that took longest begins first.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import msgspec
 from envmedic.engine.verify import concurrency, kernel_session, programs, user_program
 from envmedic.engine.verify.kernel_session import NO_BYTECODE, KernelSession, message_of, plain
 from envmedic.engine.verify.verdict import FAILURES, judge, reproduced, verification
-from envmedic.engine.verify.waiting import Waiting
+from envmedic.engine.verify.waiting import Waiting, longest_first
 from envmedic.model.checks import Check, Outcome, Phase, Role, known_check
 from envmedic.model.events import CheckFinished, Emit, OutputLine
 from envmedic.model.ports import CommandResult, FactsJudge, ProgramJudge, Runner
@@ -107,9 +107,10 @@ def run_checks(
     for check in checks:
         known_check(check.name)
     chosen = merged(checks, timeout_s)
-    run = _Run(chosen, runner, phase, emit, Waiting(chosen, earlier, concurrency.at_once()))
+    as_begun = longest_first(chosen, earlier)
+    run = _Run(chosen, runner, phase, emit, Waiting(as_begun, earlier, concurrency.at_once()))
     emit(run.waiting.progress(phase))
-    _run_kernels(run, "--no-gpu was given" if no_gpu else "", devices, byte_code)
+    _run_kernels(run, as_begun, "--no-gpu was given" if no_gpu else "", devices, byte_code)
     for index in run.indices("pip-check"):
         run.add(index, _pip_check(run, run.checks[index], pip_check))
     for index in run.indices("programs"):
@@ -149,7 +150,9 @@ def _each_name_once(checks: list[Check]) -> list[Check]:
     return [check for check in checks if check.name != "import" or check.arguments or not taken]
 
 
-def _run_kernels(run: _Run, no_gpu: str, devices: str | None, byte_code: Path | None) -> None:
+def _run_kernels(
+    run: _Run, as_begun: Sequence[Check], no_gpu: str, devices: str | None, byte_code: Path | None
+) -> None:
     indices = run.indices(*_NO_KERNELS, others=True)
     nameless = [i for i in indices if run.checks[i].name in _OF_NAMES and not run.checks[i].arguments]
     for index in nameless:
@@ -163,7 +166,7 @@ def _run_kernels(run: _Run, no_gpu: str, devices: str | None, byte_code: Path | 
         if not session.hear(line) and line.strip():
             run.emit(OutputLine(source="checks", line=plain(line)))
 
-    chosen = {index: run.checks[index] for index in indices}
+    chosen = {index: as_begun[index] for index in indices}
     try:
         # in place only the path is new: torch is imported once for all that is looked at there
         how = {"torch_once": run.phase == "smoke", "apart": run.phase == "before"}
