@@ -12,6 +12,8 @@ from packaging.version import InvalidVersion, Version
 _CUDA_VARIANT = re.compile(r"cu(\d+)(\d)")
 _CAPABILITY = re.compile(r"(\d+)\.(\d)([af]?)")
 _OFFICIAL_LABEL = re.compile(r"cpu|cu\d{2,}|rocm[\d.]+|xpu")
+_UPPER = frozenset({"<", "<=", "==", "~="})
+"""Operators that refuse versions which are newer."""
 
 
 def variant_cuda(variant: str) -> str | None:
@@ -75,6 +77,15 @@ def allows(spec: str, candidate: str) -> bool:
     specifiers, parsed = _specifiers(spec), version(candidate)
     # an installed nightly torch is a pre-release, and still meets `torch>=2.0`
     return specifiers is not None and parsed is not None and specifiers.contains(parsed, prereleases=True)
+
+
+def too_new(spec: str, candidate: str) -> bool:
+    """Whether `spec` refuses `candidate` because it admits older versions only; False when either cannot be read."""
+    specifiers, found = _specifiers(spec), version(candidate)
+    if specifiers is None or found is None:
+        return False
+    refusing = (item for item in specifiers if item.operator in _UPPER and not item.contains(found, prereleases=True))
+    return any(parsed(item.version.removesuffix(".*")) <= found for item in refusing)
 
 
 def same_minor(first: str, second: str) -> bool:

@@ -37,12 +37,12 @@ def test_one_required_distribution_moves_rather_than_all_that_complain() -> None
 def test_one_that_complains_moves_rather_than_what_many_accept() -> None:
     several = [dist(name, "2.0", "array>=2") for name in ("models", "data", "images")]
     found = sets(of(*several, dist("array", "2.1"), dist("old", "1.0", "array<2")))
-    assert found[0] == ("old!=1.0",)
+    assert found[0] == ("old>1.0",)
 
 
 def test_of_two_the_one_that_nobody_else_needs_as_it_is_moves() -> None:
     found = HittingSets(of(dist("web", "1.0", "routes<2"), dist("routes", "2.1")))
-    assert [(item.pins, item.weight) for item in found] == [(("routes<2",), 0), (("web!=1.0",), 1)]
+    assert [(item.pins, item.weight) for item in found] == [(("routes<2",), 0), (("web>1.0",), 1)]
 
 
 def test_what_holds_an_old_release_back_moves_along() -> None:
@@ -55,6 +55,11 @@ def test_what_no_metadata_state_takes_a_newer_release() -> None:
     ops, array = dist("ops", "1.0", "array"), dist("array", "2.1")
     hidden = Demand(ops, "array", "<2", "2.1")
     assert sets(of(ops, array, unstated=(hidden,))) == [("array<2",), ("ops>1.0",)]
+
+
+def test_what_refuses_a_newer_release_moves_forward_and_what_asks_for_a_newer_one_either_way() -> None:
+    assert sets(of(dist("web", "1.1", "pages>=2,<3"), dist("pages", "3.1")))[1] == ("web>1.1",)
+    assert sets(of(dist("web", "1.1", "pages>=2,<3"), dist("pages", "1.9")))[1] == ("web!=1.1",)
 
 
 def test_torch_and_what_no_index_has_stay() -> None:

@@ -116,6 +116,15 @@ def test_facts_can_confirm_a_fault_that_does_not_reproduce() -> None:
     assert (judgement.passed, judgement.not_reproduced) == (True, ("nms",))
 
 
+@pytest.mark.parametrize(("now", "passed"), [("pass", True), ("fail", False), ("skip", False)])
+def test_facts_need_not_tell_of_a_fault_whose_reproduction_passes(now: Status, passed: bool) -> None:  # noqa: FBT001
+    names = ("facts unmet-requirement", "import boxes")
+    before = [_outcome(name, "fail", "reproduction") for name in names]
+    after = [_outcome(name, status, "reproduction") for name, status in zip(names, ("skip", now), strict=True)]
+    assert judge(before, after, no_gpu=False).passed is passed
+    assert not judge(before[:1], after[:1], no_gpu=False).passed, "their silence alone proves nothing"
+
+
 def test_a_fault_reproduces_when_one_device_shows_it() -> None:
     before = [_outcome("nms", "pass", "reproduction", "cpu"), _outcome("nms", "fail", "reproduction", GPU)]
     after = [_outcome("nms", "pass", "reproduction", "cpu"), _outcome("nms", "pass", "reproduction", GPU)]

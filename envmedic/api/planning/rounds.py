@@ -75,7 +75,7 @@ class Loop:
         """Return a plan for another fault of the clone, found by facts or by the output of failed checks."""
         failed = tuple(failed)
         # the outcome of `facts` is envmedic's own text, not a program's error
-        text = [f"{item.reason}\n{item.detail}" for item in failed if not item.check.startswith("facts")]
+        text = [_said(item) for item in failed if not item.check.startswith("facts")]
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
         pointed = {fault for item in failed for fault in item.points_to}
@@ -160,6 +160,11 @@ class Loop:
                 continue
             self._told.add(summary)
             self._settings.stream.emit(Notice(code="not-repaired", message=f"Not repaired: {summary}: {why}"))
+
+
+def _said(outcome: Outcome) -> str:
+    """What a failed check printed; the error comes once, and after the frames of its traceback, which tell who asked."""
+    return outcome.detail if outcome.reason in outcome.detail else f"{outcome.detail}\n{outcome.reason}"
 
 
 def _lines(finding: Finding) -> frozenset[str]:

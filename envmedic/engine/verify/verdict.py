@@ -16,6 +16,7 @@ PROOF = frozenset({"playbook", "reproduction"})
 _ANY_GPU = "cuda"
 """The device of an outcome that stands for all GPUs, where none is visible or torch cannot be asked."""
 PIP_CHECK = "pip-check"
+_FACTS = "facts"
 
 
 def judge(
@@ -32,13 +33,14 @@ def judge(
     `confirmed` the fault; what passed before must pass still, and nothing may fail that could not be run before.
     What failed before and fails still is told only, and where a library other than torch does, torch's kernels are proven all
     the same. A required outcome that was skipped, or not reported again, is
-    never passed; with `no_gpu` the user accepts that for GPUs. A program that failed elsewhere decides nothing, and is
+    never passed, except that facts need not tell of a fault whose reproduction passes; with `no_gpu` the user accepts that for GPUs. A program that failed elsewhere decides nothing, and is
     no proof where nothing else is. `lost` says which files are gone that stay listed: nothing tells what needs them.
     """
     relevant = [outcome for outcome in after if not _excused(outcome, no_gpu=no_gpu)]
     proof = [outcome for outcome in relevant if outcome.role in PROOF]
     failed = [*(told(o) for o in proof if o.status in FAILURES), *_lost(before, after, proof=True)]
-    skipped = [told(outcome) for outcome in proof if outcome.status == "skip"]
+    ended = reproduction_ended(before, after)
+    skipped = [told(o) for o in proof if o.status == "skip" and not (ended and name_of(o.check) == _FACTS)]
     others = [(_counterpart(o, before), o) for o in relevant if o.role not in PROOF]
     regressions = [
         *(text for old, new in others for text in worse(old, new)),

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from envmedic.analysis.packages.doubled_files import RESTORABLE
 from envmedic.compat.installed_requirements import Demand
-from envmedic.compat.versions import allows
+from envmedic.compat.versions import allows, too_new
 from envmedic.model.facts import Environment
 
 _OF_TORCH = frozenset({"torch", "torchvision", "torchaudio", "triton", "pytorch-triton"})
@@ -37,7 +37,11 @@ class Conflicts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     by_conda: frozenset[str] = frozenset()
     """Distributions that conda brought, whose own solver decides what moves with them."""
     newer: frozenset[str] = frozenset()
-    """Distributions whose metadata do not state the violated requirement: of these only newer releases may lack it."""
+    """Distributions of which only newer releases may accept what they refuse.
+
+    Those whose metadata do not state the violated requirement, and those for which what they ask for is too new: that an
+    older release states no limit says only that nobody knew of one then.
+    """
     unseen: bool = False
     """Whether what the text says of a module stays true where they end: who asked for it asks no more."""
     instead: tuple[Conflicts, ...] = ()
@@ -118,5 +122,6 @@ def conflicts(
         wanted=wanted,
         unrelated=tuple((item.name, item.version) for item in environment.distributions if item.name not in related),
         by_conda=frozenset(item.name for item in environment.distributions if item.owner == "conda"),
-        newer=frozenset(item.by.name for item in unstated if not item.met),
+        newer=frozenset(item.by.name for item in unstated if not item.met)
+        | {item.by.name for item in found if item.found is not None and too_new(item.specifier, item.found)},
     )
