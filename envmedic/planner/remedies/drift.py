@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from envmedic.analysis.packages.requirement_faults import HUGGING_FACE
+from envmedic.analysis.text_statements import Asked, asked
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
-from envmedic.model.facts import Distribution
+from envmedic.model.facts import Distribution, TextStatement
 from envmedic.planner.moves.conflict_graph import Conflicts, conflicts
 from envmedic.planner.remedies.remedy import MOVED_TOGETHER, Situation
 
@@ -37,6 +38,16 @@ def with_drift(stated: Conflicts, situation: Situation, every: Sequence[Demand])
     return msgspec.structs.replace(first, instead=tuple(others))
 
 
+def held(situation: Situation) -> tuple[Asked | None, TextStatement | None]:
+    """Return what the text states, and that it holds here; None for the latter where the files do not say so."""
+    wanted = asked(situation.groups)
+    return wanted, next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
+
+
+def _key(item: TextStatement) -> Asked:
+    return Asked(item.module, item.name, item.requirement)
+
+
 class DriftEnd(NamedTuple):
     """Requirements that may end what two packages are at odds about."""
 
@@ -44,7 +55,7 @@ class DriftEnd(NamedTuple):
     moves: Literal["caller", "asked", "asked back"]
     """Whether the package moves that asks or the one that is asked, and that one back."""
     caller: str
-    """Name of the distribution that asks."""
+    """Name of the distribution that asks; empty for a program of the user."""
 
 
 def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[DriftEnd, ...]:
@@ -54,17 +65,22 @@ def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[DriftEnd, ..
     newer release of it comes first, within its major release if possible. Where there is none that works, the other
     goes back to an earlier release series, or on to the next where a name is missing that may be in it.
     """
-    asks, asked = (owner_of(situation, situation.groups.get(key, "")) for key in ("caller", "asked"))
-    if asks is None or asks is asked:
+    groups = situation.groups
+    missing = "name" in groups or "part" in groups
+    asks = owner_of(situation, groups.get("caller", ""))
+    # who asks without being a package is a program of the user, which states no releases that it was written for
+    lacking = missing and "caller" not in groups and held(situation)[1] is not None
+    module = groups.get("asked", groups.get("module", "") if lacking else "")
+    other = owner_of(situation, module)
+    if asks is other or (asks is None and "caller" in groups):
         return ()
-    missing = "name" in situation.groups or "part" in situation.groups
-    found = [
-        DriftEnd(_moved(asks, every, limit), "caller", asks.name) for limit in (_newer(asks, within=True), _newer(asks))
-    ]
-    if asked is not None:
+    by = asks.name if asks is not None else ""
+    limits = (_newer(asks, within=True), _newer(asks)) if asks is not None else ()
+    found = [DriftEnd(_moved(asks, every, limit), "caller", by) for limit in limits if asks is not None]
+    if other is not None:
         others = [
-            DriftEnd(_moved(asked, every, _older(asked)), "asked back", asks.name),
-            DriftEnd(newer(situation, situation.groups["asked"], every), "asked", asks.name),
+            DriftEnd(_moved(other, every, _older(other)), "asked back", by),
+            DriftEnd(newer(situation, module, every), "asked", by),
         ]
         found += reversed(others) if missing else others
     return tuple(dict.fromkeys(item for item in found if item.wanted))
@@ -86,11 +102,11 @@ def _newer(owner: Distribution, *, within: bool = False) -> str:
 
 
 def _older(owner: Distribution) -> str:
-    """Return the limit below the release series: the major release, or the minor one where that is 0."""
+    """Return the limits of the release series before: the major release, or the minor one where that is 0."""
     parsed = version(owner.public)
     if parsed is None or not (parsed.major or parsed.minor):
         return ""
-    return f"<{parsed.major}" if parsed.major else f"<0.{parsed.minor}"
+    return f"<{parsed.major},>={parsed.major - 1}" if parsed.major else f"<0.{parsed.minor}"
 
 
 def _moved(owner: Distribution, every: Sequence[Demand], limit: str) -> tuple[str, ...]:

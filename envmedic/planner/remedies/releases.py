@@ -11,15 +11,14 @@ from envmedic.analysis.packages.requirement_faults import (
     foreign_torchcodec,
     requirement_faults,
 )
-from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_former_standard, of_known_name
+from envmedic.analysis.text_statements import asked_by_extras, of_former_standard, of_known_name
 from envmedic.compat import couplings
 from envmedic.compat.import_names import FORMER_STANDARD
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
 from envmedic.errors import NoSolution
-from envmedic.model.facts import TextStatement
 from envmedic.planner.moves.conflict_graph import Conflicts, conflicts
-from envmedic.planner.remedies.drift import drifted, newer, owner_of, with_drift
+from envmedic.planner.remedies.drift import drifted, held, newer, owner_of, with_drift
 from envmedic.planner.remedies.remedy import MOVED_TOGETHER, Remedy, Situation, moving
 
 _ACCEPTED = "all that require these accept them"
@@ -151,8 +150,8 @@ def _lacking(situation: Situation) -> Demand | None:
     The name came with a newer release of the one, or went, and a newer release of the other does without it: either
     may move.
     """
-    wanted, held = _held(situation)
-    if wanted is None or held is None or wanted.module is None or wanted.name is None:
+    wanted, holds = held(situation)
+    if wanted is None or holds is None or wanted.module is None or wanted.name is None:
         return None
     owner, caller = (owner_of(situation, module) for module in (wanted.module, situation.importing or ""))
     newest = version(owner.public) if owner is not None else None
@@ -163,19 +162,13 @@ def _lacking(situation: Situation) -> Demand | None:
     return Demand(caller, owner.name, f">{owner.public},<{newest.major + 1}", owner.public)
 
 
-def _held(situation: Situation) -> tuple[Asked | None, TextStatement | None]:
-    """Return what the text states, and that it holds here; None for the latter where the files do not say so."""
-    wanted = asked(situation.groups)
-    return wanted, next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
-
-
 def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
     """Return the requirement that the text states, where it is unmet here and all others accept it.
 
     A name that a module lacks may be in a newer release; the check on the name shows whether it is.
     """
-    wanted, held = _held(situation)
-    if wanted is None or held is None:
+    wanted, holds = held(situation)
+    if wanted is None or holds is None:
         return ()
     if wanted.requirement is None:
         return () if drifted(situation, every) else newer(situation, wanted.module or "", every)
@@ -185,7 +178,3 @@ def _stated(situation: Situation, every: Sequence[Demand]) -> tuple[str, ...]:
         return ()
     found = satisfying(requirement.name, every, str(requirement.specifier))
     return (found,) if found is not None else ()
-
-
-def _key(item: TextStatement) -> Asked:
-    return Asked(item.module, item.name, item.requirement)

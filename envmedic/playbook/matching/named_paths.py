@@ -53,6 +53,7 @@ _OF_MODULE = re.compile(
     r"module '(?P<module>[A-Za-z_]\w*)' has no attribute|cannot import name '\w+' from (?:partially initialized module )?'(?P<top>[A-Za-z_]\w*)'"
     r"|No module named '(?P<package>[A-Za-z_]\w*)\.[\w.]+'; '(?P=package)' is not a package"
 )
+_OF_SUBMODULE = re.compile(r"module '(?P<module>[A-Za-z_]\w*)\.[\w.]+' has no attribute")
 _OF_ITSELF = re.compile(
     r"ImportError: cannot import name '(?P<name>\w+)' from '(?P<top>[\w.]+)'|ModuleNotFoundError: No module named '(?P<part>\w+\.[\w.]+)'"
     r"|AttributeError: module '(?P<module>[\w.]+)' has no attribute"
@@ -259,7 +260,7 @@ def _asked(frames: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
     """The package that asked for what another one does not have or take, and that other one where the text tells."""
     places = _of_calls(frames)
     last = places[-1].module if places and places[-1] is not None else ""
-    lacks, named = _LACKS.search(message), _OF_MODULE.search(message)
+    lacks, named = _LACKS.search(message), _OF_MODULE.search(message) or _OF_SUBMODULE.search(message)
     part_of = (lacks["module"] or lacks["top"]) if lacks is not None else None
     if part_of == last:
         return  # what lacks a part of itself is not all there
