@@ -27,13 +27,15 @@ _ALIASES = {"pytorch": "torch", "protobuf-python": "protobuf"}
 
 
 class Asked(NamedTuple):
-    """A module, a name that a module lacks, or a requirement."""
+    """A module, a name that a module lacks, a requirement, or a call."""
 
     module: str | None = None
     name: str | None = None
     """Name that the module lacks; None where the module itself is missing."""
     requirement: str | None = None
     """A release that is required, as a requirement without marker."""
+    call: str | None = None
+    """A call that is refused, as ``CALLER FUNCTION ARGUMENT``: the package that makes it, and the argument by name."""
 
 
 def asked(groups: Mapping[str, str]) -> Asked | None:
@@ -41,6 +43,8 @@ def asked(groups: Mapping[str, str]) -> Asked | None:
     requirement = _requirement(groups)
     if requirement is not None:
         return Asked(requirement=requirement)
+    if {"caller", "callee", "argument"} <= groups.keys():
+        return Asked(call=" ".join(groups[key] for key in ("caller", "callee", "argument")))
     module = ".".join(groups[key] for key in ("module", "part") if key in groups)
     return Asked(module, groups.get("name")) if _MODULE.fullmatch(module) else None
 
@@ -127,7 +131,7 @@ def with_text(
     if wanted is not None:
         del found["text.holds"], found["text.observed"]
     for item in statements:
-        if (item.module, item.name, item.requirement) == wanted and item.holds is not None:
+        if (item.module, item.name, item.requirement, item.call) == wanted and item.holds is not None:
             found |= {"text.holds": item.holds, "text.observed": item.told, "text.extras": item.extras}
     left_out = {*_FACTS, *(_OF_GPUS if _of_other_gpu(groups, facts.get("gpu.capabilities")) else ())}
     return {name: value for name, value in facts.items() if name not in left_out} | found

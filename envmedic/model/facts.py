@@ -560,6 +560,8 @@ class TextStatement(Model, frozen=True, kw_only=True):
     """Name that the module lacks by the text; None where the module itself is missing."""
     requirement: str | None = None
     """Requirement that is unmet by the text."""
+    call: str | None = None
+    """Call that is refused by the text, as `Asked.call` has it."""
     holds: bool | None
     """Whether it is so here; None where the files do not tell."""
     told: str = ""

@@ -137,6 +137,8 @@ def test_a_conflict_of_others_does_not_confirm_a_text() -> None:
         ({"requirement": "tokenizers >=0.20,<0.21"}, Asked(requirement="tokenizers<0.21,>=0.20")),
         ({"package": "PyTorch", "needed": "2.6"}, Asked(requirement="torch>=2.6")),
         ({"package": "numpy", "needed": "<2"}, Asked(requirement="numpy<2")),
+        ({"caller": "a", "callee": "B.f", "argument": "lid"}, Asked(call="a B.f lid")),
+        ({"caller": "a", "callee": "B.f"}, None),
         ({"requirement": "no requirement at all"}, None),
         ({"module": "a.b:c"}, None),
         ({}, None),

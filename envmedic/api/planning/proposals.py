@@ -146,7 +146,7 @@ def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[...
             solved = True
             left = [item for item in left if item is not one]
             later = (PlanAlternative(title=item.title, why_not=_COMES_NEXT) for item in left)
-            checks = tuple(item for item in made.checks if item.confirmation is None or not unseen)
+            checks = tuple(item for item in made.checks if item.confirmation is None or not (unseen and shows))
             alternatives = (*made.alternatives, *later)
             yield planner.named(msgspec.structs.replace(made, checks=checks, alternatives=alternatives))
     if solved:

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from packaging.utils import canonicalize_name
 
+from envmedic import limits
 from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
 from envmedic.compat.import_names import FORMER_STANDARD
 from envmedic.model.checks import Confirmation
 from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.playbook.schema.conditions import mentions
+from envmedic.probe.packages.call_source import names, passes, takes
 from envmedic.probe.packages.generated_code import generated_modules
 from envmedic.probe.packages.import_names import Modules
 from envmedic.probe.packages.module_source import ModuleFiles
@@ -85,8 +88,14 @@ def _looked_up(facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]]) -> 
     for item, groups in wanted.items():
         extras = asked_by_extras(environment, facts.host, groups)
         told = tuple(dict.fromkeys(demand.unmet().sentence() for demand in extras if demand.found is None))
-        asks = any(groups.get("caller") in other.import_names for other in environment.distributions)
-        found.append(msgspec.structs.replace(_statement(environment, files, item, asks=asks), extras=told))
+        caller = next(
+            (other for other in environment.distributions if groups.get("caller") in other.import_names), None
+        )
+        stated = _statement(environment, files, item, asks=caller is not None)
+        if stated.holds and caller is not None and item.name and names(files, groups["caller"], item.name) is False:
+            gone = f"{caller.name} {caller.version} does not ask for {item.name}"
+            stated = msgspec.structs.replace(stated, holds=False, told=gone)
+        found.append(msgspec.structs.replace(stated, extras=told))
     return tuple(found)
 
 
@@ -94,6 +103,8 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, ask
     """What the files say; `asks` tells that the package which asked is installed here."""
     if item.requirement is not None:
         return of_requirement(environment, item.requirement)
+    if item.call is not None:
+        return _of_call(environment, files, item.call)
     module = item.module or ""
     top = module.partition(".")[0]
     owner = next((other for other in environment.distributions if top in other.import_names), None)
@@ -115,6 +126,23 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, ask
         if module == top:
             told = f"{top} is not installed here" if holds else f"{package} is installed here"
     return TextStatement(module=module, name=item.name, holds=holds, told=told)
+
+
+def _of_call(environment: Environment, files: ModuleFiles, call: str) -> TextStatement:
+    """What the files say of a call that was refused: whether it is made still, and refused by all that it can reach."""
+    caller, called, argument = call.split(" ")
+    owner = next((item for item in environment.distributions if caller in item.import_names), None)
+    if owner is None or not _imports_as_found(environment, files, caller, owner):
+        return TextStatement(call=call, holds=None)
+    made = passes(files, caller, argument)
+    required = {str(canonicalize_name(limits.parsed(text).name)) for text in owner.requires}
+    reached = [name for item in environment.distributions if item.name in required for name in item.import_names]
+    taken = takes(files, (*reached, caller), called, argument) if made else None
+    package = f"{owner.name} {owner.version}"
+    if made is False:
+        return TextStatement(call=call, holds=False, told=f"{package} passes {argument} to nothing")
+    told = f"{package} passes {argument}, which {called} {'takes' if taken else 'does not take'} here"
+    return TextStatement(call=call, holds=None if taken is None else not taken, told=told if taken is not None else "")
 
 
 def _imports_as_found(environment: Environment, files: ModuleFiles, top: str, owner: Distribution | None) -> bool:

@@ -45,7 +45,7 @@ def held(situation: Situation) -> tuple[Asked | None, TextStatement | None]:
 
 
 def _key(item: TextStatement) -> Asked:
-    return Asked(item.module, item.name, item.requirement)
+    return Asked(item.module, item.name, item.requirement, item.call)
 
 
 class DriftEnd(NamedTuple):
