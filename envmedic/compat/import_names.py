@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 IMPORTED_AS: Mapping[str, str] = MappingProxyType({
+    "Crypto": "pycryptodome",
     "PIL": "pillow",
     "OpenSSL": "pyopenssl",
     "absl": "absl-py",
@@ -13,6 +14,7 @@ IMPORTED_AS: Mapping[str, str] = MappingProxyType({
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python",
     "dateutil": "python-dateutil",
+    "docx": "python-docx",
     "dotenv": "python-dotenv",
     "git": "gitpython",
     "grpc": "grpcio",
@@ -32,11 +34,13 @@ IMPORTED_AS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """Import package → distribution, by the metadata of the distributions on the package index."""
 NAMED_ALIKE = frozenset({
-    "aiohttp", "certifi", "chardet", "click", "cloudpickle", "colorama", "decorator", "einops", "filelock", "fsspec", "ftfy",
-    "h5py", "importlib_metadata", "importlib_resources", "jinja2", "joblib", "lxml", "markupsafe", "matplotlib", "mock",
-    "mpmath", "msgpack", "networkx", "ninja", "nltk", "packaging", "pandas", "psutil", "pygments", "pytz", "regex",
-    "requests", "rich", "safetensors", "scipy", "sentencepiece", "six", "sympy", "tabulate", "termcolor", "toml", "tomli",
-    "tqdm", "typing_extensions", "wrapt",
+    "accelerate", "aiohttp", "audioread", "certifi", "chardet", "click", "cloudpickle", "colorama", "datasets", "decorator",
+    "diffusers", "einops", "evaluate", "filelock", "fsspec", "ftfy", "h5py", "httpx", "imageio", "importlib_metadata",
+    "importlib_resources", "ipython_genutils", "jinja2", "joblib", "lazy_loader", "lxml", "markupsafe", "matplotlib",
+    "mock", "mpmath", "msgpack", "narwhals", "networkx", "ninja", "nltk", "omegaconf", "packaging", "pandas", "peft",
+    "psutil", "pygments", "pytz", "regex", "requests", "resampy", "rich", "safetensors", "scipy", "sentencepiece", "six",
+    "soundfile", "sympy", "tabulate", "tenacity", "termcolor", "timm", "toml", "tomli", "tqdm", "typing_extensions",
+    "wrapt",
 })  # fmt: skip
 """Import packages that the distribution of the same name installs, by the files of the one on the package index.
 

@@ -562,6 +562,8 @@ class TextStatement(Model, frozen=True, kw_only=True):
     """Requirement that is unmet by the text."""
     call: str | None = None
     """Call that is refused by the text, as `Asked.call` has it."""
+    refuses: str | None = None
+    """Package that refuses the call."""
     holds: bool | None
     """Whether it is so here; None where the files do not tell."""
     told: str = ""

@@ -70,12 +70,12 @@ def test_a_call_is_refused_by_the_function_that_is_named(
     argument: str,
     said: bool | None,  # noqa: FBT001
 ) -> None:
-    assert takes(files, ("opener", "boxes"), called, argument) is said
+    assert takes(files, "boxes", called, argument) is said
 
 
 def test_one_of_several_that_refuses_may_be_the_one_that_did(files: ModuleFiles) -> None:
     (files.sites[0] / "boxes" / "late.py").write_text("class Client:\n    def __init__(self, proxies): ...\n")
-    assert takes(files, ("boxes",), "Client.__init__", "proxies") is False
+    assert takes(files, "boxes", "Client.__init__", "proxies") is False
 
 
 def test_what_cannot_be_read_is_not_known(files: ModuleFiles) -> None:
@@ -89,5 +89,5 @@ def test_what_cannot_be_read_is_not_known(files: ModuleFiles) -> None:
 
 def test_parentheses_that_never_close_end_with_the_file(files: ModuleFiles) -> None:
     (files.sites[0] / "boxes" / "parts.py").write_text("def close(" + "(" * 100_000)
-    assert takes(files, ("boxes",), "close", "lid") is False
+    assert takes(files, "boxes", "close", "lid") is False
     assert passes(files, "boxes", "lid") is False

@@ -137,12 +137,16 @@ def _of_call(environment: Environment, files: ModuleFiles, call: str) -> TextSta
     made = passes(files, caller, argument)
     required = {str(canonicalize_name(limits.parsed(text).name)) for text in owner.requires}
     reached = [name for item in environment.distributions if item.name in required for name in item.import_names]
-    taken = takes(files, (*reached, caller), called, argument) if made else None
     package = f"{owner.name} {owner.version}"
     if made is False:
         return TextStatement(call=call, holds=False, told=f"{package} passes {argument} to nothing")
-    told = f"{package} passes {argument}, which {called} {'takes' if taken else 'does not take'} here"
-    return TextStatement(call=call, holds=None if taken is None else not taken, told=told if taken is not None else "")
+    answers = {name: takes(files, name, called, argument) for name in (*reached, caller)} if made else {}
+    refuses = next((name for name, taken in answers.items() if taken is False), None)
+    if refuses is not None:
+        told = f"{package} passes {argument}, which {called} of {refuses} does not take here"
+        return TextStatement(call=call, refuses=refuses, holds=True, told=told)
+    holds = False if True in answers.values() else None
+    return TextStatement(call=call, holds=holds, told="" if holds is None else f"{called} takes {argument} here")
 
 
 def _imports_as_found(environment: Environment, files: ModuleFiles, top: str, owner: Distribution | None) -> bool:

@@ -69,8 +69,10 @@ def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[DriftEnd, ..
     missing = "name" in groups or "part" in groups
     asks = owner_of(situation, groups.get("caller", ""))
     # who asks without being a package is a program of the user, which states no releases that it was written for
-    lacking = missing and "caller" not in groups and held(situation)[1] is not None
-    module = groups.get("asked", groups.get("module", "") if lacking else "")
+    holds = held(situation)[1]
+    of_program = groups.get("module", "") if missing and "caller" not in groups and holds is not None else ""
+    refusing = holds.refuses if holds is not None else None
+    module = groups.get("asked") or refusing or of_program
     other = owner_of(situation, module)
     if asks is other or (asks is None and "caller" in groups):
         return ()

@@ -33,16 +33,16 @@ def passes(files: ModuleFiles, package: str, argument: str) -> bool | None:
     return _any((_without_signatures(text) if text is not None else None for text in _texts(files, package)), call)
 
 
-def takes(files: ModuleFiles, packages: Iterable[str], called: str, argument: str) -> bool | None:
-    """Return whether a function that Python calls `called`, such as ``Client.__init__``, takes `argument` by name.
+def takes(files: ModuleFiles, package: str, called: str, argument: str) -> bool | None:
+    """Return whether the function of `package` that Python calls `called`, as ``Client.__init__``, takes `argument` by name.
 
     False where one of several definitions refuses it, and so may be the one that did; True where each has a parameter of
-    that name; None where none is found in `packages`, or one takes whatever it is given.
+    that name; None where none is found, or one takes whatever it is given.
     """
     *holders, function = called.split(".")
     holder = holders[-1].encode() if holders else None
     named = re.compile(rb"\b%b\b" % re.escape(argument.encode()))
-    texts = (text for package in packages for text in _texts(files, package) if text is not None)
+    texts = (text for text in _texts(files, package) if text is not None)
     found = [signature for text in texts for signature in _signatures(text, holder, function.encode())]
     others = [signature for signature in found if named.search(signature) is None]
     if any(b"**" not in signature for signature in others):
