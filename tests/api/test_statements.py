@@ -55,6 +55,15 @@ def test_what_takes_the_argument_or_is_nowhere_refuses_nothing(tmp_path: Path) -
     assert stated(tmp_path / "c", OLD, caller="gone", callee="Client.__init__", argument="lids").holds is None
 
 
-@pytest.mark.parametrize(("text", "holds"), [("from hinges import gone\n", True), (NEW, False)])
-def test_a_name_that_nobody_asks_for_any_more_is_not_lacked(tmp_path: Path, text: str, holds: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("from hinges import gone\n", True),
+        ("from hinges import (\n    lid,\n    gone,\n)\n", True),
+        ("try:\n    from hinges import gone\nexcept ImportError:\n    gone = None\n", None),
+        ("if new:\n    from hinges import lid\nelse:\n    from hinges import gone\n", None),
+        (NEW, False),
+    ],
+)
+def test_a_name_that_nobody_asks_for_any_more_is_not_lacked(tmp_path: Path, text: str, holds: bool | None) -> None:  # noqa: FBT001
     assert stated(tmp_path, text, caller="opener", asked="hinges", module="hinges", name="gone").holds is holds

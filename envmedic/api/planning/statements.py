@@ -16,7 +16,7 @@ from envmedic.model.checks import Confirmation
 from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
 from envmedic.playbook.schema.conditions import mentions
-from envmedic.probe.packages.call_source import names, passes, takes
+from envmedic.probe.packages.call_source import names, needs, passes, takes
 from envmedic.probe.packages.generated_code import generated_modules
 from envmedic.probe.packages.import_names import Modules
 from envmedic.probe.packages.module_source import ModuleFiles
@@ -54,7 +54,11 @@ def in_clone(confirmation: Confirmation, facts: Facts, tree: Path) -> Facts:
         return facts
     if mentions(confirmation.when, _GENERATED):
         environment = _with_generated(environment, tree)
-    looked_up = _looked_up(facts, tree, [confirmation.groups]) if mentions(confirmation.when, _HOLDS) else ()
+    looked_up = (
+        _looked_up(facts, tree, [confirmation.groups], asked_in_vain=True)
+        if mentions(confirmation.when, _HOLDS)
+        else ()
+    )
     return msgspec.structs.replace(facts, environment=environment, statements=looked_up)
 
 
@@ -78,7 +82,10 @@ def _sites(environment: Environment, tree: Path) -> list[Path]:
     return list(dict.fromkeys(tree / site.relative_to(prefix) for site, prefix in pairs if site.is_relative_to(prefix)))
 
 
-def _looked_up(facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]]) -> tuple[TextStatement, ...]:
+def _looked_up(
+    facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]], *, asked_in_vain: bool = False
+) -> tuple[TextStatement, ...]:
+    """What the files say to the statements in `texts`; with `asked_in_vain` only to who cannot do without a name."""
     environment = facts.environment
     if environment is None:
         return ()
@@ -88,13 +95,16 @@ def _looked_up(facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]]) -> 
     for item, groups in wanted.items():
         extras = asked_by_extras(environment, facts.host, groups)
         told = tuple(dict.fromkeys(demand.unmet().sentence() for demand in extras if demand.found is None))
-        caller = next(
-            (other for other in environment.distributions if groups.get("caller") in other.import_names), None
-        )
+        by = groups.get("caller", "")
+        caller = next((other for other in environment.distributions if by in other.import_names), None)
         stated = _statement(environment, files, item, asks=caller is not None)
-        if stated.holds and caller is not None and item.name and names(files, groups["caller"], item.name) is False:
-            gone = f"{caller.name} {caller.version} does not ask for {item.name}"
-            stated = msgspec.structs.replace(stated, holds=False, told=gone)
+        if stated.holds and caller is not None and item.name:
+            if names(files, by, item.name) is False:
+                gone = f"{caller.name} {caller.version} does not ask for {item.name}"
+                stated = msgspec.structs.replace(stated, holds=False, told=gone)
+            elif asked_in_vain and needs(files, by, item.name) is False:
+                # another release of it may do without the name where it is not there
+                stated = msgspec.structs.replace(stated, holds=None)
         found.append(msgspec.structs.replace(stated, extras=told))
     return tuple(found)
 

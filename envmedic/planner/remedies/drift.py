@@ -27,9 +27,12 @@ def with_drift(stated: Conflicts, situation: Situation, every: Sequence[Demand])
     """Return the conflicts that metadata state, and behind them those that only the call of the text shows."""
     # newer releases of either are ways out of a name that one asks of the other in vain
     known = {item.by.name for item in stated.violated if not item.met and item.by.name in stated.newer}
+    # whether a call is made still, the files of who makes it tell
+    wanted = asked(situation.groups)
+    silent = wanted is None or wanted.call is None
     shown = [
         msgspec.structs.replace(
-            conflicts(situation.environment, (), every, wanted=way.wanted), unseen=way.moves == "caller"
+            conflicts(situation.environment, (), every, wanted=way.wanted), unseen=way.moves == "caller" and silent
         )
         for way in drifted(situation, every)
         if way.moves == "asked back" or way.caller not in known

@@ -27,6 +27,13 @@ def names(files: ModuleFiles, package: str, name: str) -> bool | None:
     return _any(_texts(files, package), word)
 
 
+def needs(files: ModuleFiles, package: str, name: str) -> bool | None:
+    """Return whether a file of `package` uses a name whenever it is imported, in no block that may pass it over."""
+    word = re.escape(name.encode())
+    imported = rb"from[ \t]+[\w.]+[ \t]+import[ \t]*\([^()]*?\b%b\b" % word
+    return _any(_texts(files, package), re.compile(rb"^(?:%b|[^\s#][^\n#]*\b%b\b)" % (imported, word), re.MULTILINE))
+
+
 def passes(files: ModuleFiles, package: str, argument: str) -> bool | None:
     """Return whether code of `package` names `argument` in a call; None where the package or a file cannot be read."""
     call = re.compile(rb"[(,]\s*%b\s*=(?!=)" % re.escape(argument.encode()))
