@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from envmedic.model.checks import Outcome, Status, Verification, name_of
 from envmedic.render.documents.gpu_health import gpu_health_lines
@@ -24,7 +24,7 @@ def outcome_lines(outcomes: Sequence[Outcome]) -> list[Line]:
     # by identity: equal outcomes are still two rows
     hidden = {id(item) for group in alike.values() for item in group}
     shown = [item for item in outcomes if not (collapse and item in imports) and id(item) not in hidden]
-    lines = table(list(map(_row, shown)))
+    lines = [*table(list(map(_row, shown))), *_gpu_lines(shown)]
     if collapse:
         lines.append(line(f"  {len(imports)} imports passed in {duration(sum(item.seconds for item in imports))}"))
     return lines + _alike_lines(alike)
@@ -34,12 +34,23 @@ def _row(item: Outcome) -> Sequence[Cell]:
     """Check, device, status, time, error, reason."""
     return (
         item.check,
-        item.device or "",
+        _place(item),
         part(item.status + (f" ({item.signal})" if item.signal else ""), STATUS_TONES[item.status]),
         duration(item.seconds),
         "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}",
         item.reason,
     )
+
+
+def _place(item: Outcome) -> str:
+    """The device as torch numbers it: the name of a GPU, the same in each row, is as long as all else of one."""
+    return (item.device or "").partition(" ")[0]
+
+
+def _gpu_lines(outcomes: Iterable[Outcome]) -> list[Line]:
+    """A line with the name of each GPU that rows are about."""
+    named = {item.device for item in outcomes if item.device is not None and " " in item.device}
+    return [line(f"  {device.replace(' ', ' is ', 1)}") for device in sorted(named)]
 
 
 def _alike(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
@@ -109,12 +120,14 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
     """Before and after, one row for each check and device whose result is not a plain pass both times."""
     earlier = {item.key: item for item in before}
     rows: list[tuple[Cell, ...]] = []
+    named: list[Outcome] = []
     passed: list[Outcome | None] = []
+    proven = _proven(earlier, after)
     alike = _alike([item for item in after if _not_run(earlier.get(item.key))])
     hidden = {item.key for group in alike.values() for item in group}
     for item in after:
         was = earlier.get(item.key)
-        if item.key in hidden:
+        if item.key in hidden or item in proven.get(item.device or "", ()):
             continue
         if item.check.startswith("import ") and item.status == "pass" and (was is None or was.status == "pass"):
             passed.append(was)
@@ -124,13 +137,26 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
             note = item.reason
         first = part(was.status, STATUS_TONES[was.status]) if was else "-"
         last = part(item.status, STATUS_TONES[item.status])
-        rows.append((item.check, item.device or "", first, last, duration(item.seconds), note))
+        named.append(item)
+        rows.append((item.check, _place(item), first, last, duration(item.seconds), note))
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
+    lines += _gpu_lines(item for item in named if item.device not in proven)
+    lines += [line(f"  {len(items)} checks pass on {device}") for device, items in proven.items()]
     if passed:
         # most imports are asked after the steps alone: what they did before is asked of one that fails
         known = " as before" if None not in passed else ""
         lines.append(line(f"  {len(passed)} {'import passes' if len(passed) == 1 else 'imports pass'}{known}"))
     return [line("Checks", "bold"), *lines, *_alike_lines(alike)]
+
+
+def _proven(earlier: Mapping[tuple[str, str | None], Outcome], after: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    """What passes on each GPU and did not fail there before, where it is much: a row for each would bury the others."""
+    found: dict[str, list[Outcome]] = {}
+    for item in after:
+        was = earlier.get(item.key)
+        if item.status == "pass" and (was is None or was.status == "pass") and (item.device or "").startswith("cuda"):
+            found.setdefault(item.device or "", []).append(item)
+    return {device: items for device, items in found.items() if len(items) >= COLLAPSED_FROM}
 
 
 def _not_run(outcome: Outcome | None) -> bool:
