@@ -12,7 +12,7 @@ help:
 	@echo "make docs       the documentation, in build/site: pages made from playbooks and code, every link followed"
 	@echo "make site       that, and beside it the page that diagnoses a pasted log in the browser (node and npm; package indexes once)"
 	@echo "make tutorial   docs/tutorial.md from a run of all its commands"
-	@echo "make recording  the recording in README, of a session in a real terminal"
+	@echo "make recording  a recording like that in README, of a session in a real terminal, in build"
 	@echo "make pictures   the pictures in README, of the real app on a really broken environment"
 	@echo "make looks      every screen in three sizes and the colours of three kinds of terminals, in build/looks (minutes)"
 	@echo "make quick      linters, types, import contracts and the tests nearest to what the branch changes (two minutes)"

@@ -1,9 +1,9 @@
 """The recording in README: a session in a terminal, from the failing program to the repaired environment and back.
 
 ``make recording`` builds the small broken environment of the demo, runs every command in a pseudo terminal as a user
-does, and writes what the terminal showed to ``docs/pictures/recording.svg``, an SVG that animates itself. ``--prefix``
-and ``--program`` take a really broken environment and its program instead, ``--no-gpu`` off: that is how it is made on
-a machine with a GPU. Waits are cut to a second; nothing else is.
+does, and writes what the terminal showed to ``build/recording.svg``, an SVG that animates itself. On a machine with a GPU
+``--prefix`` and ``--wheels`` take a healthy environment with torch, and a wheel of another torchvision to break a copy of
+it with: the picture in README, ``docs/pictures/recording.svg``, is made so. Waits are cut to a second; nothing else is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import pty
 import re
 import select
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fcntl import ioctl
 from html import escape
@@ -30,9 +32,11 @@ from termios import TIOCSWINSZ
 import pyte
 
 from tests.envs.nms_cuda.case import build
+from tests.gpu.replays.faults.torchvision import other_torch
+from tests.gpu.replays.room import copied
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "docs" / "pictures" / "recording.svg"
+TARGET = ROOT / "build" / "recording.svg"
 COLUMNS, ROWS = 96, 27
 LONGEST_PAUSE_S = 1.0
 TYPING_S = 0.6
@@ -43,6 +47,15 @@ COLOURS: Mapping[str, str] = {
     "default": INK, "black": "#3b4252", "red": "#ff6b6b", "green": "#8fd48f", "brown": "#e6c07b", "yellow": "#e6c07b",
     "blue": "#7aa8f0", "magenta": "#c792ea", "cyan": "#6fd3d3", "white": "#eceff4",
 }  # fmt: skip
+
+PROGRAM = """\
+import torch
+import torchvision
+
+boxes = torch.tensor([[0.0, 0.0, 10.0, 10.0], [1.0, 1.0, 10.0, 10.0], [20.0, 20.0, 30.0, 30.0]], device="cuda")
+scores = torch.tensor([0.9, 0.8, 0.7], device="cuda")
+print("kept boxes:", torchvision.ops.nms(boxes, scores, 0.5).tolist(), "on", torch.cuda.get_device_name())
+"""
 
 Cells = tuple[tuple[str, str, bool], ...]
 """Runs of one look: text, colour, bold."""
@@ -171,22 +184,28 @@ def _row(cells: Cells, names: Sequence[tuple[str, str]]) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Record the session and write the picture."""
     parser = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
-    parser.add_argument("--prefix", type=Path, help="a really broken environment (default: the demo's miniature)")
-    parser.add_argument("--program", type=Path, help="its program, which fails")
-    parser.add_argument("--find-links", help="wheels for the repair, where there is no index")
+    parser.add_argument("--prefix", type=Path, help="a healthy environment with torch (default: the demo's miniature)")
+    parser.add_argument("--wheels", type=Path, help="directory with a wheel of another torchvision")
     parser.add_argument("--output", type=Path, default=TARGET)
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="rec-", dir="/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix="rec-", dir="/tmp") as name, ExitStack() as stack:
         folder = Path(name)
         variables = {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(ROWS), "HOME": name}
         if options.prefix is None:
             case = build(folder / "vision")
-            prefix, program = case.prefix, case.program
+            prefix, program, more = case.prefix, case.program, ["--no-gpu"]
             variables |= case.index_variables()
         else:
-            prefix, program = options.prefix, options.program
-        more = [] if options.prefix else ["--no-gpu"]
-        more += ["--offline", "--find-links", options.find_links] if options.find_links else []
+            # hard links need the file system of the environment
+            place = options.prefix.absolute().parent / ".vision"
+            stack.callback(shutil.rmtree, place, ignore_errors=True)
+            room = copied(
+                options.prefix.absolute(), place, options.wheels.absolute(), {"UV_CACHE_DIR": str(place / "uv")}
+            )
+            other_torch(room)
+            prefix, program = room.prefix, place / "train.py"
+            program.write_text(PROGRAM, encoding="utf-8")
+            more = ["--offline", "--find-links", str(room.links.relative_to(place))]
         envmedic = str(Path(sys.executable).with_name("envmedic"))
         python, where = str(prefix / "bin" / "python"), ["-p", str(prefix)]
         recorder = Recorder(variables, program.parent)

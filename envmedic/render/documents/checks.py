@@ -33,13 +33,18 @@ def outcome_lines(outcomes: Sequence[Outcome]) -> list[Line]:
 def _row(item: Outcome) -> Sequence[Cell]:
     """Check, device, status, time, error, reason."""
     return (
-        item.check,
+        _name(item),
         _place(item),
         part(item.status + (f" ({item.signal})" if item.signal else ""), STATUS_TONES[item.status]),
         duration(item.seconds),
         "" if item.max_relative_error is None else f"err {item.max_relative_error:.1e}",
         item.reason,
     )
+
+
+def _name(item: Outcome) -> str:
+    """The check's name; a command line is as long as it likes, and is told elsewhere."""
+    return "your program" if name_of(item.check) == "command" else item.check
 
 
 def _place(item: Outcome) -> str:
@@ -127,7 +132,7 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
     hidden = {item.key for group in alike.values() for item in group}
     for item in after:
         was = earlier.get(item.key)
-        if item.key in hidden or item in proven.get(item.device or "", ()):
+        if item.key in hidden or item in proven.get(_where(item), ()):
             continue
         if item.check.startswith("import ") and item.status == "pass" and (was is None or was.status == "pass"):
             passed.append(was)
@@ -138,10 +143,10 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
         first = part(was.status, STATUS_TONES[was.status]) if was else "-"
         last = part(item.status, STATUS_TONES[item.status])
         named.append(item)
-        rows.append((item.check, _place(item), first, last, duration(item.seconds), note))
+        rows.append((_name(item), _place(item), first, last, duration(item.seconds), note))
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
-    lines += _gpu_lines(item for item in named if item.device not in proven)
-    lines += [line(f"  {len(items)} checks pass on {device}") for device, items in proven.items()]
+    lines += _gpu_lines(item for item in named if _where(item) not in proven)
+    lines += [line(f"  {len(items)} checks pass on {where}") for where, items in proven.items()]
     if passed:
         # most imports are asked after the steps alone: what they did before is asked of one that fails
         known = " as before" if None not in passed else ""
@@ -150,13 +155,18 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
 
 
 def _proven(earlier: Mapping[tuple[str, str | None], Outcome], after: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    """What passes on each GPU and did not fail there before, where it is much: a row for each would bury the others."""
+    """What passes on each device and did not fail there before, where it is much: a row for each would bury the others."""
     found: dict[str, list[Outcome]] = {}
     for item in after:
         was = earlier.get(item.key)
-        if item.status == "pass" and (was is None or was.status == "pass") and (item.device or "").startswith("cuda"):
-            found.setdefault(item.device or "", []).append(item)
+        if item.status == "pass" and (was is None or was.status == "pass") and item.device:
+            found.setdefault(_where(item), []).append(item)
     return {device: items for device, items in found.items() if len(items) >= COLLAPSED_FROM}
+
+
+def _where(item: Outcome) -> str:
+    """The device of an outcome in a sentence."""
+    return "the CPU" if item.device == "cpu" else "all GPUs" if item.device == "cuda" else item.device or ""
 
 
 def _not_run(outcome: Outcome | None) -> bool:
