@@ -41,6 +41,7 @@ def index() -> str:
         "",
         "One page for each playbook that is shipped: how its fault shows, what confirms it, what to type. Give envmedic the",
         "error text, and it finds the page by itself: `envmedic diagnose error.log`, then `envmedic explain` with its name.",
+        "Without envmedic at hand, [paste the text into a page](../paste-a-log.md).",
     ]
     told = {str(name): page.what for name, page in FAULT_CLASSES.items()}
     for name in sorted(classes, key=lambda name: (name == _OTHER, name)):
@@ -52,13 +53,16 @@ def index() -> str:
     return "\n".join(lines) + "\n"
 
 
+_ELSE = "Something like it, or something else? [Paste the text into a page](../paste-a-log.md) that reads it in your browser."
+
+
 def page(loaded: LoadedPlaybook) -> str:
     """What to do about one fault."""
     found = explain(loaded.playbook.id, shipped())
     parts = [
         f"# {_escaped(loaded.playbook.title)}",
         f"Playbook `{loaded.playbook.id}`" + (f", class `{loaded.playbook.fault}`" if loaded.playbook.fault else ""),
-        _section("You see", _signs(found)),
+        _section("You see", f"{_signs(found)}\n\n{_ELSE}"),
         _section("What to type", _commands(loaded)),
         _section("What it is", _escaped(found.what)),
         _section("Why it happens", _escaped(found.why) if found.why != found.what else ""),
