@@ -162,19 +162,21 @@ def _next(case: Case, state: State, refused: set[str], turns: list[Turn]) -> Fau
 
 
 def _turn(case: Case, fault: Fault, room: Room, before: State, look: Callable[[], State]) -> tuple[Turn, State]:
+    handed = _handed_in(case, fault, room)
     started = time.monotonic()
     done = envmedic(
         "apply", "-p", str(room.prefix), "--yes", "--no-gpu", "--json", "--keep", "9", "--keep-partial",
-        *_handed_in(case, fault, room), empty_cache="--offline" in fault.options,
+        *handed, empty_cache="--offline" in fault.options,
     )  # fmt: skip
     seconds = time.monotonic() - started
     document = read(done)
     (room.prefix.parent / "record.json").write_text(done.stdout)
     after = look()
+    another = not after.works[fault.name] and _fails_otherwise(fault, handed, room)
     changed = after.files != before.files
     turn = Turn(
         fault.name, done.returncode, str(document.get("outcome") or document.get("code") or "-"), found_in(document),
-        after.works[fault.name], changed, tuple(_lies(fault, done.returncode, document, before, after)),
+        after.works[fault.name], changed, tuple(_lies(fault, done.returncode, document, before, after, another=another)),
         tuple(_harm(done.returncode, before, after, document, case.pins)), seconds, said_in(document),
     )  # fmt: skip
     return turn, after
@@ -200,15 +202,32 @@ def _handed_in(case: Case, fault: Fault, room: Room) -> list[str]:
     return [*fault.options, "--log", str(path)]
 
 
-def _lies(fault: Fault, code: int, document: dict[str, Any], before: State, after: State) -> list[str]:
-    """What the exit code and the outcome say, against what the judge's programs say."""
+def _fails_otherwise(fault: Fault, handed: Sequence[str], room: Room) -> bool:
+    """Whether a program of which only the text was handed in fails by another error than that of the text.
+
+    Nobody has run it then: that the fault of the text is gone is all that can be said.
+    """
+    if "--log" not in handed or fault.log is not None:
+        return False
+    said = Path(handed[handed.index("--log") + 1]).read_text().strip().splitlines()[-1:]
+    failed = room.smoke(fault.program)
+    return said != (failed.stdout + failed.stderr).strip().splitlines()[-1:]
+
+
+def _lies(
+    fault: Fault, code: int, document: dict[str, Any], before: State, after: State, *, another: bool = False
+) -> list[str]:
+    """What the exit code and the outcome say, against what the judge's programs say.
+
+    With `another` the program fails by another error than that of the text, which is a fault of its own.
+    """
     gone = after.works[fault.name] or fault.ending == "untouched"
     better = {name for name, works in after.works.items() if works and not before.works[name]}
     better |= before.unmet - after.unmet
     left = document.get("left") or ()
     outcome = document.get("outcome")
     found = []
-    if code == REPAIRED and not gone and not (fault.silent and better and left):
+    if code == REPAIRED and not (gone or another) and not (fault.silent and better and left):
         found.append("exit 0, and the program still fails")
     if outcome == "repaired" and code != REPAIRED:
         found.append(f"`repaired`, and exit {code}")
