@@ -79,7 +79,10 @@ class Loop:
         lines = [line.encode() for block in text for line in block.splitlines()]
         diagnosis = diagnose_lines(self._playbooks, facts, lines, Path(request.plans[-1].prefix))
         pointed = {fault for item in failed for fault in item.points_to}
-        found = tuple(item for item in repairable(diagnosis, pointed) if request.verified or item.confirmed)
+        # what a plan was to end and did not is no further fault: it takes another way
+        tried = {_subject(plan.finding) for plan in request.plans} - {None}
+        every = (item for item in repairable(diagnosis, pointed) if _subject(item) not in tried)
+        found = tuple(item for item in every if request.verified or item.confirmed)
         findings = (*found, *self._reported(facts, request.plans))
         wanted = RepairGoal(
             facts=facts,
@@ -160,6 +163,13 @@ class Loop:
                 continue
             self._told.add(summary)
             self._settings.stream.emit(Notice(code="not-repaired", message=f"Not repaired: {summary}: {why}"))
+
+
+def _subject(finding: Finding | None) -> tuple[str, ...] | None:
+    """What a finding says is lacking or refused, None where it names nothing: two texts on it are of one fault."""
+    groups = finding.groups if finding is not None else {}
+    named = tuple(f"{key} {groups[key]}" for key in ("module", "part", "name", "callee", "argument") if key in groups)
+    return (finding.playbook or "", *named) if finding is not None and len(named) > 1 else None
 
 
 def _said(outcome: Outcome) -> str:
