@@ -52,6 +52,8 @@ class RepairPart:
     """Why the steps are not taken: neither checks nor facts show the fault."""
     taken: bool = False
     """Whether its steps were begun."""
+    seen: bool = False
+    """Whether a check failed by its fault in the state of the clone that its steps begin with."""
 
 
 @dataclass
@@ -146,7 +148,7 @@ def add_part(run: Run, plan: Plan, *, seen: bool = False) -> None:
     """
     if not any(check.required for check in plan.checks):
         raise ChecksFailed("The plan has no check that would prove its repair", hint="Name checks in the playbook")
-    part = RepairPart(plan, _new(run.checks, plan.checks))
+    part = RepairPart(plan, _new(run.checks, plan.checks), seen=seen)
     run.parts.append(part)
     with run.session.stage("reproduce"):
         if seen or _confirmed(plan):

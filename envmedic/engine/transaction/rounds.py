@@ -221,10 +221,13 @@ def _go_on(run: Run, extension: PlanExtension, result: _Result, *, proven: bool)
             raise
         leave(run, Left(summary=_fault(extension.plan), why=error.summary, reported=False))
         return False
-    on_top = extension.keep == len(run.parts)
-    if not on_top:
+    if extension.keep == len(run.parts):
+        seen = bool(result.failed)
+    else:
+        # the clone comes back to the state in which the plan that is replaced began
+        seen = run.parts[extension.keep].seen
         _start_again(run, run.parts[: extension.keep])
-    add_part(run, extension.plan, seen=on_top and bool(result.failed))
+    add_part(run, extension.plan, seen=seen)
     return True
 
 

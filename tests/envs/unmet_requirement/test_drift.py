@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.real.manifest import manifest
 from tests.support.native_case import NativeCase, build_native
 from tests.support.repairs import pure
+from tests.support.venvs import site_packages
 
 pytestmark = pytest.mark.long
 
@@ -104,3 +106,17 @@ def test_what_fails_behind_the_repaired_failure_is_repaired_with_it(tmp_path: Pa
     ]
     case = build_native(tmp_path, wheels, ["reader==1.0", "transport==2.0", "ink==2.0"], "import reader\n")
     assert moved(case, "--log", str(case.log())) == [("transport", "2.0", "1.9"), ("ink", "2.0", "1.0")]
+
+
+def test_another_way_for_a_failure_behind_the_repaired_one_is_tried_too(tmp_path: Path) -> None:
+    asks, room = "import tool\nfrom transport import Pool\n", tmp_path / "wheels"
+    wheels = [pure(room, "reader", version, asks, requires=("transport", "tool")) for version in ("1.0", "1.1")]
+    wheels += [
+        pure(room, "transport", "1.9", "class Pool: pass\n"),
+        pure(room, "transport", "2.0", "class Other: pass\n"),
+    ]
+    wheels.append(pure(room, "tool", "1.0", ""))
+    case = build_native(tmp_path, wheels, ["reader==1.0", "transport==2.0", "tool"], "import reader\n")
+    for path in site_packages(case.prefix).glob("tool*"):
+        shutil.rmtree(path)
+    assert moved(case, "--log", str(case.log())) == [("tool", None, "1.0"), ("transport", "2.0", "1.9")]
