@@ -91,3 +91,11 @@ def test_parentheses_that_never_close_end_with_the_file(files: ModuleFiles) -> N
     (files.sites[0] / "boxes" / "parts.py").write_text("def close(" + "(" * 100_000)
     assert takes(files, "boxes", "close", "lid") is False
     assert passes(files, "boxes", "lid") is False
+
+
+def test_a_hostile_file_takes_no_time(files: ModuleFiles) -> None:
+    text = "def close(\n" * 200_000 + "class Client:\n def __init__(\n" * 50_000
+    (files.sites[0] / "boxes" / "parts.py").write_text(text)
+    assert takes(files, "boxes", "close", "lid") is False
+    assert takes(files, "boxes", "Client.__init__", "lid") is False
+    assert passes(files, "boxes", "lid") is False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from envmedic.probe.packages.module_source import ModuleFiles
@@ -17,6 +18,10 @@ _LARGEST = 4 * 1024 * 1024
 """Bytes of a source file."""
 _MOST_FILES = 10_000
 """Files of one package."""
+_MOST_DEFINITIONS = 100
+"""Functions or classes of one name in one file, and with the next bound what keeps the time for a hostile file short."""
+_LONGEST = 32 * 1024
+"""Bytes of the parameters of one function."""
 _SIGNATURE = re.compile(rb"\bdef[ \t]+\w+[ \t]*\(")
 _CLASS = re.compile(rb"^[ \t]*class[ \t]", re.MULTILINE)
 
@@ -94,11 +99,12 @@ def _signatures(text: bytes, holder: bytes | None, function: bytes) -> Iterator[
         rb"^(?P<indent>[ \t]*)(?:async[ \t]+)?def[ \t]+%b[ \t]*(?=\()" % re.escape(function), re.MULTILINE
     )
     if holder is None:
-        for match in definition.finditer(text):
+        for match in islice(definition.finditer(text), _MOST_DEFINITIONS):
             if not match["indent"]:
                 yield _in_parentheses(text, match.end())
         return
-    for start in re.finditer(rb"^(?P<indent>[ \t]*)class[ \t]+%b\b" % re.escape(holder), text, re.MULTILINE):
+    classes = re.finditer(rb"^(?P<indent>[ \t]*)class[ \t]+%b\b" % re.escape(holder), text, re.MULTILINE)
+    for start in islice(classes, _MOST_DEFINITIONS):
         following = _CLASS.search(text, start.end())
         end = following.start() if following is not None else len(text)
         for inside in definition.finditer(text, start.end(), end):
@@ -108,13 +114,13 @@ def _signatures(text: bytes, holder: bytes | None, function: bytes) -> Iterator[
 
 
 def _in_parentheses(text: bytes, start: int) -> bytes:
-    """The text from the parenthesis at `start` to the one that closes it."""
+    """The text from the parenthesis at `start` to the one that closes it, at most so much as parameters take."""
     depth = 0
-    for match in re.compile(rb"[()]").finditer(text, start):
+    for match in re.compile(rb"[()]").finditer(text, start, start + _LONGEST):
         depth += 1 if match[0] == b"(" else -1
         if depth == 0:
             return text[start : match.end()]
-    return text[start:]
+    return text[start : start + _LONGEST]
 
 
 def _without_signatures(text: bytes) -> bytes:
