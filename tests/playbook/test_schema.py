@@ -47,9 +47,9 @@ def test_what_a_validator_refuses_is_a_mistake_and_nothing_else(data: st.DataObj
             holder = holder[key]
         match data.draw(st.sampled_from(["other", "gone", "new"])):
             case "other":
-                holder[last] = data.draw(STRANGE)
+                holder[last] = copy.deepcopy(data.draw(STRANGE))
             case "gone":
                 del holder[last]
             case _ if isinstance(holder, dict):
-                holder["unheard-of"] = data.draw(STRANGE)
+                holder["unheard-of"] = copy.deepcopy(data.draw(STRANGE))
     assert bool(schema_mistakes(read(json.dumps(changed).encode()))) == (not VALIDATOR.is_valid(changed)), changed
