@@ -49,6 +49,11 @@ def asked(groups: Mapping[str, str]) -> Asked | None:
     return Asked(module, groups.get("name")) if _MODULE.fullmatch(module) else None
 
 
+def subject(item: TextStatement) -> Asked:
+    """Return what a statement is about, as `asked` has it."""
+    return Asked(item.module, item.name, item.requirement, item.call)
+
+
 def _requirement(groups: Mapping[str, str]) -> str | None:
     """The requirement that `requirement`, or `package` with `needed`, states, in one form."""
     text = groups.get("requirement")
@@ -131,7 +136,7 @@ def with_text(
     if wanted is not None:
         del found["text.holds"], found["text.observed"]
     for item in statements:
-        if (item.module, item.name, item.requirement, item.call) == wanted and item.holds is not None:
+        if subject(item) == wanted and item.holds is not None:
             found |= {"text.holds": item.holds, "text.observed": item.told, "text.extras": item.extras}
     left_out = {*_FACTS, *(_OF_GPUS if _of_other_gpu(groups, facts.get("gpu.capabilities")) else ())}
     return {name: value for name, value in facts.items() if name not in left_out} | found

@@ -25,7 +25,9 @@ def here(tree: Path, opener: str) -> Environment:
         (site / name).mkdir(parents=True)
         (site / name / "__init__.py").write_text(text, encoding="utf-8")
     found = [
-        msgspec.structs.replace(dist("opener", "1.40", "Hinges>=0.2"), import_names=("opener",)),
+        msgspec.structs.replace(
+            dist("opener", "1.40", "Hinges>=0.2", "no requirement (at all"), import_names=("opener",)
+        ),
         msgspec.structs.replace(dist("hinges", "0.28"), import_names=("hinges",)),
     ]
     made = environment(found)

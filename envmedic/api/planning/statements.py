@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envmedic import limits
 from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
 from envmedic.compat.import_names import FORMER_STANDARD
+from envmedic.compat.installed_requirements import parsed
 from envmedic.model.checks import Confirmation
 from envmedic.model.facts import Distribution, Environment, Facts, TextStatement
 from envmedic.model.playbook import LoadedPlaybook, TextMatch
@@ -82,6 +82,11 @@ def _sites(environment: Environment, tree: Path) -> list[Path]:
     return list(dict.fromkeys(tree / site.relative_to(prefix) for site, prefix in pairs if site.is_relative_to(prefix)))
 
 
+def _owner(environment: Environment, module: str) -> Distribution | None:
+    """The distribution that brings a top-level module."""
+    return next((item for item in environment.distributions if module in item.import_names), None)
+
+
 def _looked_up(
     facts: Facts, tree: Path, texts: Iterable[Mapping[str, str]], *, asked_in_vain: bool = False
 ) -> tuple[TextStatement, ...]:
@@ -96,7 +101,7 @@ def _looked_up(
         extras = asked_by_extras(environment, facts.host, groups)
         told = tuple(dict.fromkeys(demand.unmet().sentence() for demand in extras if demand.found is None))
         by = groups.get("caller", "")
-        caller = next((other for other in environment.distributions if by in other.import_names), None)
+        caller = _owner(environment, by)
         stated = _statement(environment, files, item, asks=caller is not None)
         if stated.holds and caller is not None and item.name:
             if names(files, by, item.name) is False:
@@ -117,7 +122,7 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, ask
         return _of_call(environment, files, item.call)
     module = item.module or ""
     top = module.partition(".")[0]
-    owner = next((other for other in environment.distributions if top in other.import_names), None)
+    owner = _owner(environment, top)
     package = f"{owner.name} {owner.version}" if owner is not None else top
     holds, told = None, ""
     absent = item.name is not None and files.find(top) is None
@@ -141,11 +146,12 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, ask
 def _of_call(environment: Environment, files: ModuleFiles, call: str) -> TextStatement:
     """What the files say of a call that was refused: whether it is made still, and refused by all that it can reach."""
     caller, called, argument = call.split(" ")
-    owner = next((item for item in environment.distributions if caller in item.import_names), None)
+    owner = _owner(environment, caller)
     if owner is None or not _imports_as_found(environment, files, caller, owner):
         return TextStatement(call=call, holds=None)
     made = passes(files, caller, argument)
-    required = {str(canonicalize_name(limits.parsed(text).name)) for text in owner.requires}
+    requirements = filter(None, map(parsed, owner.requires))  # whatever metadata say that is no requirement
+    required = {canonicalize_name(item.name) for item in requirements}
     reached = [name for item in environment.distributions if item.name in required for name in item.import_names]
     package = f"{owner.name} {owner.version}"
     if made is False:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from envmedic.analysis.packages.requirement_faults import HUGGING_FACE
-from envmedic.analysis.text_statements import Asked, asked
+from envmedic.analysis.text_statements import Asked, asked, subject
 from envmedic.compat.installed_requirements import Demand, satisfying
 from envmedic.compat.versions import version
 from envmedic.model.facts import Distribution, TextStatement
@@ -44,11 +44,7 @@ def with_drift(stated: Conflicts, situation: Situation, every: Sequence[Demand])
 def held(situation: Situation) -> tuple[Asked | None, TextStatement | None]:
     """Return what the text states, and that it holds here; None for the latter where the files do not say so."""
     wanted = asked(situation.groups)
-    return wanted, next((item for item in situation.facts.statements if item.holds and _key(item) == wanted), None)
-
-
-def _key(item: TextStatement) -> Asked:
-    return Asked(item.module, item.name, item.requirement, item.call)
+    return wanted, next((item for item in situation.facts.statements if item.holds and subject(item) == wanted), None)
 
 
 class DriftEnd(NamedTuple):

@@ -1,4 +1,4 @@
-"""Keyword arguments that one package passes and another one takes, by the text of their files: nothing is parsed.
+"""Names that a package uses, and arguments that one passes and another takes, by their text: nothing is parsed.
 
 As in `module_source`, words are searched: the environment's interpreter may know syntax that envmedic's own does not.
 """
