@@ -109,12 +109,12 @@ def test_what_fails_behind_the_repaired_failure_is_repaired_with_it(tmp_path: Pa
 
 
 def test_another_way_for_a_failure_behind_the_repaired_one_is_tried_too(tmp_path: Path) -> None:
+    """Where the files do not tell that the name is lacking: the failure before it was repaired does."""
     asks, room = "import tool\nfrom transport import Pool\n", tmp_path / "wheels"
     wheels = [pure(room, "reader", version, asks, requires=("transport", "tool")) for version in ("1.0", "1.1")]
-    wheels += [
-        pure(room, "transport", "1.9", "class Pool: pass\n"),
-        pure(room, "transport", "2.0", "class Other: pass\n"),
-    ]
+    wheels.append(pure(room, "transport", "1.9", "class Pool: pass\n"))
+    lacks = "# Pool is gone\nclass Other: pass\n"
+    wheels += [pure(room, "transport", version, lacks) for version in ("2.0", "2.1")]
     wheels.append(pure(room, "tool", "1.0", ""))
     case = build_native(tmp_path, wheels, ["reader==1.0", "transport==2.0", "tool"], "import reader\n")
     for path in site_packages(case.prefix).glob("tool*"):
