@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from envmedic.analysis.consumer_faults import kinds
 from envmedic.compat import consumer_kinds as registry
 from envmedic.compat import versions
-from envmedic.compat.installed_requirements import demands, markers
+from envmedic.compat.installed_requirements import Demand, demands, markers
 from envmedic.model.checks import Check, Confirmation, named_check
 from envmedic.model.consumers import Consumer
 from envmedic.model.facts import Environment, Facts
@@ -74,15 +74,16 @@ def expected_environment(
     environment = facts.environment
     if environment is None:
         raise AssertionError
+    asked = demands(environment, markers(environment, facts.host))
     gone, new = set(removed), {*installed, *import_targets.FAMILY}
-    repaired = {*installed, *_satisfied(facts, installed)}
+    repaired = {*installed, *_satisfied(asked, installed)}
     stays = [item for item in environment.distributions if item.name not in gone]
     family = proposal.family
     members = [name for name in import_targets.FAMILY if family and name in family.versions]
     programs = tuple(name for step in proposal.after if isinstance(step, FileRepair) for name in step.programs)
     return ExpectedEnvironment(
         cuda_build=cuda_build(environment, proposal),
-        names=import_targets.every(stays),
+        names=import_targets.in_order(import_targets.every(stays), stays, asked),
         touched=import_targets.every(item for item in stays if item.name in new),
         # without a set torch alone stands for the family: its companions may be broken for a reason of their own
         family=tuple(members or import_targets.family(environment)[:1]),
@@ -121,12 +122,8 @@ def _is_served(kind: registry.ConsumerKind, item: Consumer, moved: Collection[st
     return brought or not (own | libraries).isdisjoint(moved)
 
 
-def _satisfied(facts: Facts, installed: Mapping[str, str | None]) -> set[str]:
+def _satisfied(asked: Iterable[Demand], installed: Mapping[str, str | None]) -> set[str]:
     """Return the distributions with an unmet requirement that the `installed` ones meet."""
-    environment = facts.environment
-    if environment is None:
-        return set()
-    asked = demands(environment, markers(environment, facts.host))
     news = ((item, installed.get(item.name)) for item in asked if not item.met)
     return {item.by.name for item, version in news if version is not None and versions.allows(item.specifier, version)}
 

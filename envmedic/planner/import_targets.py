@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 
 from envmedic.compat import guides
+from envmedic.compat.installed_requirements import Demand
 from envmedic.model.facts import Distribution, Environment
 
 FAMILY = ("torch", "torchvision", "torchaudio")
@@ -16,6 +18,33 @@ _OWN_CHECKS = frozenset({"torchvision", "torchaudio", "triton"})
 def every(distributions: Iterable[Distribution]) -> tuple[str, ...]:
     """Return every importable name, sorted, for a comparison of before and after."""
     return tuple(sorted({name for item in distributions for name in importable(item)}))
+
+
+def in_order(names: Iterable[str], distributions: Iterable[Distribution], asked: Iterable[Demand]) -> tuple[str, ...]:
+    """Return `names` in the order in which their imports are best begun where some run side by side.
+
+    Those of distributions that require most others, themselves or through others, come first: they take longest, and one
+    that begins late is waited for alone. `asked` are the requirements of the environment. Equals stay in their order.
+    """
+    required: dict[str, set[str]] = {}
+    for demand in asked:
+        required.setdefault(demand.by.name, set()).add(demand.name)
+    reach: dict[str, int] = {}
+    for item in distributions:
+        reached = _reached(item.name, required)
+        for name in importable(item):
+            reach[name] = max(reached, reach.get(name, 0))
+    return tuple(sorted(names, key=lambda name: -reach.get(name, 0)))
+
+
+def _reached(name: str, required: Mapping[str, Iterable[str]]) -> int:
+    """Return how many distributions `name` needs, itself among them."""
+    seen, left = {name}, deque([name])
+    while left:
+        new = set(required.get(left.popleft(), ())) - seen
+        seen |= new
+        left.extend(new)
+    return len(seen)
 
 
 def importable(distribution: Distribution) -> tuple[str, ...]:

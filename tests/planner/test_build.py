@@ -100,7 +100,7 @@ def test_the_checks_of_a_cuda_build() -> None:
     assert plan.gpu_checks
     assert [(item.arguments, item.in_place) for item in plan.checks if item.name == "import"] == [
         (("functorch", "torch", "torchgen", "torchvision"), True),
-        (("PIL", "filelock", "numpy", "nvidia.cublas", "sympy", "triton"), False),
+        (("triton", "PIL", "filelock", "numpy", "nvidia.cublas", "sympy"), False),
     ]
 
 
