@@ -103,7 +103,7 @@ def test_repairs_are_for_linux() -> None:
     "error", ["TypeError: compare() got an unexpected keyword argument 'mode'", "AttributeError: 'Plan' object has no attribute 'parts'"]
 )  # fmt: skip
 def test_two_packages_that_disagree_are_named_where_nothing_else_is_known(error: str) -> None:
-    found = judged(traceback(error, "train.py", f"{VENV}/quux/a.py", f"{VENV}/frob/b.py"))
+    found = judged(traceback(error, "train.py", f"{VENV}/quux/a.py", f"{VENV}/frob/b.py", within="fold"))
     assert [(item.signature, item.confidence) for item in found.findings] == [("two-packages", 0.35)]
     assert found.findings[0].summary.startswith("quux calls frob in a way that frob does not know")
     assert found.verdict == "unknown"
@@ -114,7 +114,7 @@ def test_two_packages_that_disagree_are_named_where_nothing_else_is_known(error:
         (f"{VENV}/quux/a.py", "train.py", f"{VENV}/frob/b.py"),
         (f"{VENV}/quux/a.py", torch, f"{VENV}/quux/b.py"),
     ):
-        one = judged(traceback(error, *frames))
+        one = judged(traceback(error, *frames, within="fold"))
         assert [(item.signature, item.confidence) for item in one.findings] == alone
         assert one.verdict == "unknown"
 
@@ -137,7 +137,7 @@ def test_a_home_directory_is_one_place_written_short_or_in_full() -> None:
 def test_an_error_of_the_own_code_is_no_fault_of_an_environment(error: str) -> None:
     loader = f"{VENV}/torch/utils/data/dataloader.py"
     assert judged(traceback(error, loader, "/home/me/train/batches.py")).verdict == "not-an-env-problem"
-    assert judged(traceback(error, "/home/me/train/batches.py", loader)).verdict == "unknown"
+    assert judged(traceback(error, "/home/me/train/batches.py", loader, within="fold")).verdict == "unknown"
     assert judged(traceback(error, "/usr/lib/python3.11/queue.py")).verdict == "unknown"
 
 

@@ -18,8 +18,8 @@ def said(text: str) -> list[str]:
     return [sentence for _, _, sentence in read(text).sentences]
 
 
-def traceback(error: str, *files: str) -> str:
-    frames = "".join(f'  File "{file}", line 3, in <module>\n    import it\n' for file in files)
+def traceback(error: str, *files: str, within: str = "<module>") -> str:
+    frames = "".join(f'  File "{file}", line 3, in {within}\n    import it\n' for file in files)
     return f"Traceback (most recent call last):\n{frames}{error}"
 
 
@@ -88,8 +88,8 @@ def test_two_copies_in_one_chain_and_in_what_pip_lists() -> None:
 
 def test_chains_that_follow_each_other_are_not_mixed() -> None:
     one, two = (
-        traceback("ImportError: a", f"{VENV}/a/__init__.py"),
-        traceback("ImportError: b", f"{HOME}/b/__init__.py"),
+        traceback("ImportError: a", f"{VENV}/a/__init__.py", within="fold"),
+        traceback("ImportError: b", f"{HOME}/b/__init__.py", within="fold"),
     )
     assert said(f"{one}\n{two}") == []
 
@@ -125,14 +125,58 @@ def test_a_source_tree_asks_another_one() -> None:
 @pytest.mark.parametrize("error", ["KeyError: 'decay'", "AttributeError: 'str' object has no attribute 'keys'"])
 def test_an_error_of_values_in_a_program_s_own_file(error: str) -> None:
     assert said(traceback(error, "/home/user/run.py")) == [f"Own code, /home/user/run.py: {error}"]
-    assert said(traceback(error, "/home/user/run.py", f"{VENV}/boxes/a.py")) == []
+    assert said(traceback(error, "/home/user/run.py", f"{VENV}/boxes/a.py", within="fold")) == []
     assert said(traceback(f"KeyboardInterrupt\nit shows {error}", "/home/user/run.py")) == []
 
 
 def test_a_warning_after_an_error_is_no_part_of_its_message() -> None:
     warned = "/opt/other/lib/python3.11/site-packages/boxes/a.py:3: FutureWarning: the lid is deprecated"
-    error = traceback("RuntimeError: the lid is shut", f"{VENV}/boxes/b.py")
+    error = traceback("RuntimeError: the lid is shut", f"{VENV}/boxes/b.py", within="fold")
     assert said(f"{error}\n{warned}") == said(error) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "files", "within", "told"),
+    [
+        ("TypeError: 'type' object is not subscriptable", ("run.py", f"{VENV}/boxes/a.py"), "<module>", True),
+        # the body of a class is run as its module is imported
+        ("NameError: name 'Lid' is not defined", (f"{VENV}/boxes/a.py",), "Crate", True),
+        (
+            "ValueError: mutable default <class 'boxes.a.Lid'> for field lid is not allowed: use default_factory",
+            (f"{VENV}/boxes/a.py", "/usr/lib/python3.11/dataclasses.py"),
+            "<module>",
+            True,
+        ),
+        ("TypeError: 'type' object is not subscriptable", (f"{VENV}/boxes/a.py",), "fold", False),
+        ("TypeError: 'type' object is not subscriptable", (f"{VENV}/boxes/a.py", "/home/user/run.py"), "<module>", False),
+        # what is not found, and libraries, have sentences of their own
+        ("ModuleNotFoundError: No module named 'lids'", (f"{VENV}/boxes/a.py",), "<module>", False),
+        (UNDEFINED, (f"{VENV}/boxes/a.py",), "<module>", False),
+        ("AttributeError: lids", ("/tmp/pip-build-env-x/overlay/lib/python3.11/site-packages/boxes/a.py",), "<module>", False),
+    ],
+)  # fmt: skip
+def test_an_installed_package_that_fails_as_it_is_imported(
+    error: str, files: tuple[str, ...], within: str, *, told: bool
+) -> None:
+    sentences = said(traceback(error, *files, within=within))
+    assert (f"Failing import, of boxes: {error}" in sentences) == told
+
+
+def test_what_a_package_calls_while_it_is_imported() -> None:
+    error = "AssertionError: the lid does not fit"
+    called = f'  File "{VENV}/lids/a.py", line 9, in fold\n    fit()\n{error}'
+    imported = traceback(called, "/home/user/run.py", f"{VENV}/boxes/a.py")
+    assert f"Failing import, of boxes: {error}" in said(imported)
+    # as a program, below the user's own call, and where the text begins too late to tell
+    run = traceback(called, "/usr/lib/python3.11/runpy.py", f"{VENV}/boxes/a.py")
+    own = traceback(called, f"{VENV}/boxes/a.py", "/home/user/run.py")
+    for text in (run, own, traceback(called, f"{VENV}/boxes/a.py")):
+        assert not any(line.startswith("Failing import") for line in said(text))
+
+
+def test_a_package_that_this_python_cannot_parse_fails_as_it_is_imported() -> None:
+    text = f'  File "{VENV}/boxes/a.py", line 3\n    match lid:\n          ^\nSyntaxError: invalid syntax'
+    assert "Failing import, of boxes: SyntaxError: invalid syntax" in said(text)
 
 
 def test_an_own_file_named_like_a_module() -> None:

@@ -22,6 +22,9 @@ from envmedic.model.ports import ExtendRequest, PlanExtension
 from envmedic.planner import steps_key
 from envmedic.playbook.schema.conditions import confirms, refutes
 
+_NAMING = ("module", "part", "name", "callee", "argument", "caller", "said")
+"""Groups of a match that say what is lacking, refused or raised."""
+
 
 class Loop:
     """Chooses the next plan of a repair. The same steps are never repeated in one state of the clone.
@@ -168,7 +171,7 @@ class Loop:
 def _subject(finding: Finding | None) -> tuple[str, ...] | None:
     """What a finding says is lacking or refused, None where it names nothing: two texts on it are of one fault."""
     groups = finding.groups if finding is not None else {}
-    named = tuple(f"{key} {groups[key]}" for key in ("module", "part", "name", "callee", "argument") if key in groups)
+    named = tuple(f"{key} {groups[key]}" for key in _NAMING if key in groups)
     return (finding.playbook or "", *named) if finding is not None and len(named) > 1 else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -27,9 +27,9 @@ def with_drift(stated: Conflicts, situation: Situation, every: Sequence[Demand])
     """Return the conflicts that metadata state, and behind them those that only the call of the text shows."""
     # newer releases of either are ways out of a name that one asks of the other in vain
     known = {item.by.name for item in stated.violated if not item.met and item.by.name in stated.newer}
-    # whether a call is made still, the files of who makes it tell
+    # whether a call is made still, the files of who makes it tell; what fails in its own statements, its import
     wanted = asked(situation.groups)
-    silent = wanted is None or wanted.call is None
+    silent = (wanted is None or wanted.call is None) and not {"caller", "said"} <= situation.groups.keys()
     shown = [
         msgspec.structs.replace(
             conflicts(situation.environment, (), every, wanted=way.wanted), unseen=way.moves == "caller" and silent
@@ -78,6 +78,8 @@ def drifted(situation: Situation, every: Sequence[Demand]) -> tuple[DriftEnd, ..
     by = asks.name if asks is not None else ""
     limits = (_newer(asks, within=True), _newer(asks)) if asks is not None else ()
     found = [DriftEnd(_moved(asks, every, limit), "caller", by) for limit in limits if asks is not None]
+    if asks is not None:
+        found.append(DriftEnd(_with_bound(asks, every), "caller", by))
     if other is not None:
         others = [
             DriftEnd(_moved(other, every, _older(other)), "asked back", by),
@@ -118,8 +120,20 @@ def _moved(owner: Distribution, every: Sequence[Demand], limit: str) -> tuple[st
 
 def _with_family(owner: Distribution, every: Sequence[Demand]) -> tuple[str, ...]:
     """Return a newer release within the major one, and those around it that must follow."""
-    found = _moved(owner, every, _newer(owner, within=True))
-    others = [item for item in every if item.by.name != owner.name]
     along = {item.name for item in every if item.by.name == owner.name and item.found and item.name in HUGGING_FACE}
+    return _with(along, owner, every, _newer(owner, within=True))
+
+
+def _with_bound(owner: Distribution, every: Sequence[Demand]) -> tuple[str, ...]:
+    """Return a newer release, and what the installed one binds to certain releases; nothing without any of these."""
+    own = (item for item in every if item.by.name == owner.name and item.found and item.name not in MOVED_TOGETHER)
+    along = {item.name for item in own if any(mark in item.specifier for mark in ("<", "==", "~="))}
+    return _with(along, owner, every, _newer(owner)) if along else ()
+
+
+def _with(along: Collection[str], owner: Distribution, every: Sequence[Demand], limit: str) -> tuple[str, ...]:
+    """Return a distribution within a limit, with `along` in releases that all who stay accept."""
+    found = _moved(owner, every, limit)
+    others = [item for item in every if item.by.name not in {owner.name, *along}]
     follow = [satisfying(name, others) for name in sorted(along)]
     return () if not found or None in follow else (*found, *filter(None, follow))

@@ -32,8 +32,8 @@ _FORMS: Final[tuple[tuple[Owner, re.Pattern[str]], ...]] = (
     ("libraries", re.compile(r"(?!/usr/lib)(?P<root>.*?)(?:/lib)?/lib(?:torch|c10)(?:_\w+)?\.so\b")),
 )  # fmt: skip
 _FRAME = re.compile(
-    r'(?:^|[\s>])(?:File "(?P<quoted>[^"\n]{1,400})", line \d+'
-    r"|(?:File )?(?P<plain>[~/.][^\s:\"']{1,400}\.py)(?::\d+)?[,(]? ?in [\w<])"
+    r'(?:^|[\s>])(?:File "(?P<quoted>[^"\n]{1,400})", line \d+(?:, in (?P<within>[\w<>]{1,80}))?'
+    r"|(?:File )?(?P<plain>[~/.][^\s:\"']{1,400}\.py)(?::\d+)?[,(]? ?in (?P<function>[\w<>]{1,80}))"
 )
 _PATH = re.compile(r"(?<![\w/:.+~-])(?:[A-Za-z]:[\\/]|~?/)[^\s\"'`<>|;,()\[\]*?:]{3,400}")
 _STATED = re.compile(
@@ -61,10 +61,20 @@ _OF_ITSELF = re.compile(
 _REFUSED_CALL = re.compile(
     r"^TypeError: .{0,200}(?:unexpected keyword argument|required (?:positional|keyword-only) argument|positional arguments? but)"
 )
+_MODULE = "<module>"
+_OF_IMPORT = re.compile(
+    r"(?:\w+\.)*\w+(?:Error|Exception)(?=:|$)(?!: (?:No module named|cannot import name|DLL load failed|partially initialized))"
+)
+_FILE_OF_LOADER = re.compile(r"\.(?:so|dll|pyd|dylib)\b")
+_CLASS = re.compile(r"[A-Z]\w*")
 _ASKED_FOR = re.compile(r"cannot import name '\w+' from '(?P<module>[A-Za-z_]\w*)[\w.]*' \((?P<path>[^()]{1,400})\)")
 # what a source tree lacks until it was built: compiled modules and the version that the build writes
 _MADE_BY_A_BUILD = re.compile(r"_C|_C_\w+|_?ext\w*|\w*_(?:cuda|ext|kernels?|ops|C)|_?version|_cext\w*|_kernels?")
 _LIBRARY = re.compile(r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?\w+\.py$")
+_STANDARD = re.compile(
+    r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?(?!.*(?:site|dist)-packages[\\/]).*\.py$|<frozen "
+)
+"""Python's own library."""
 _PASSED_THROUGH = re.compile(
     r"torch[\\/](?:nn[\\/]modules[\\/](?:module|container)|utils[\\/]_contextlib|autograd[\\/]\w+|_dynamo[\\/]eval_frame)\.py$|<frozen |[\\/](?:importlib|functools|contextlib)\b"
 )
@@ -102,6 +112,14 @@ class Place(NamedTuple):
         return named.get(self.owner, f"the {self.owner} {self.root}")
 
 
+class Frame(NamedTuple):
+    """A line of a traceback that names a file."""
+
+    path: str
+    within: str
+    """The function, the class whose body is run, or ``<module>``, which is also what a file has that cannot be parsed."""
+
+
 class PathNotes(NamedTuple):
     """What the paths of a text say."""
 
@@ -135,8 +153,8 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
     every: list[str] = []
     stated: list[tuple[int, str, str]] = []
     calls: list[tuple[int, str, str]] = []
-    chain: list[str] = []
-    held: list[str] = []
+    chain: list[Frame] = []
+    held: list[Frame] = []
     """Frames before a traceback that may be that of an interruption."""
     last: list[str] | None = None
     for index, (number, text) in enumerate(texts):
@@ -152,19 +170,21 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
             stated += [(number, text, path) for path in _stated(text)]
             continue
         message = _message(text[error.start() :], texts[index + 1 : index + _MESSAGE_LINES])
-        last = [*chain, *_frames(text), *_named(message)]
+        frames = [frame.path for frame in chain]
+        last = [*frames, *(frame.path for frame in _frames(text)), *_named(message)]
         every += last
         said = (
             *_said(last, message),
-            *(_calls(chain) or _refused(chain, message)),
-            *_own_code(chain, message),
-            *_projects(chain, message),
-            *_generated(chain),
-            *_own_part(chain, message),
-            *_installing(chain),
+            *(_calls(frames) or _refused(frames, message)),
+            *_own_code(frames, message),
+            *_projects(frames, message),
+            *_generated(frames),
+            *_own_part(frames, message),
+            *_installing(frames),
+            *_importing(chain, message),
         )
         sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
-        calls += [(number, *pair) for pair in _asked(chain, message)]
+        calls += [(number, *pair) for pair in _asked(frames, message)]
         chain, held = [], []
     sentences += [(*stated[-1][:2], said) for said in _copies(_places(path for *_, path in stated))]
     known = _places(every if last is None else last)
@@ -186,10 +206,13 @@ def _parts(line: bytes) -> list[bytes]:
     return [part[:_QUOTED_BYTES] for part in parts]
 
 
-def _frames(text: str) -> list[str]:
+def _frames(text: str) -> list[Frame]:
     if "in " not in text and "File " not in text:
         return []
-    return [found["quoted"] or found["plain"] for found in _FRAME.finditer(text)]
+    return [
+        Frame(found["quoted"] or found["plain"], found["within"] or found["function"] or _MODULE)
+        for found in _FRAME.finditer(text)
+    ]
 
 
 def _named(text: str) -> list[str]:
@@ -305,6 +328,25 @@ def _own_part(frames: Sequence[str], message: str) -> Iterator[str]:
         return  # told as not built
     if found.module and found.module == named.partition(".")[0] and found.module not in _NAMESPACES:
         yield f"Own part, {found.module} lacks what its own {frames[-1]} asks for"
+
+
+def _importing(frames: Sequence[Frame], message: str) -> Iterator[str]:
+    """The installed package whose import ended in an error of its own statements, or of what these called."""
+    if _OF_IMPORT.match(message) is None or _FILE_OF_LOADER.search(message) is not None:
+        return
+    raised = True
+    for before, frame in reversed([*zip([None, *frames], frames, strict=False)]):
+        if _STANDARD.search(frame.path) is not None:
+            continue
+        found = place(frame.path)
+        if found is None or not found.module or found.owner == "build":
+            return
+        # a module that is run as a program begins below runpy, or begins a text
+        imported = raised or (before is not None and "runpy" not in before.path)
+        if imported and (frame.within == _MODULE or (raised and _CLASS.fullmatch(frame.within) is not None)):
+            yield f"Failing import, of {found.module}"
+            return
+        raised = False
 
 
 def _installing(frames: Sequence[str]) -> Iterator[str]:

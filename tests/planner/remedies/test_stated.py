@@ -122,6 +122,20 @@ def test_a_module_that_python_had_comes_from_what_continues_it() -> None:
     assert remedy("missing-requirement", older, {"module": "distutils"}).install == ("setuptools",)
 
 
+def test_what_fails_in_its_own_statements_moves_forward_and_then_with_what_it_binds() -> None:
+    paper = msgspec.structs.replace(distribution("paper", "4.8"), import_names=("paper",))
+    folder = msgspec.structs.replace(distribution("folder", "2.1.1", "paper==4.8", "lids>=1"), import_names=("folder",))
+    packer = msgspec.structs.replace(
+        distribution("packer", "1.1.0", "folder==2.1.*", "lids>=1"), import_names=("packer",)
+    )
+    groups = {"caller": "packer", "said": "TypeError: 'type' object is not subscriptable"}
+    here = installed(paper, folder, packer, distribution("lids", "3.0"), distribution("other", "1", "folder>=2"))
+    found = remedy("unmet-requirement", here, groups).conflicts
+    assert found is not None
+    ways = [(item.title, item.unseen) for item in (found, *found.instead)]
+    assert ways == [("packer<2,>1.1.0", False), ("packer>1.1.0", False), ("packer>1.1.0, folder>=2", False)]
+
+
 def test_of_two_packages_at_odds_the_one_that_asks_moves_first() -> None:
     reader = msgspec.structs.replace(distribution("reader", "1.2", "hub"), import_names=("reader",))
     hub = msgspec.structs.replace(distribution("hub", "2.1"), import_names=("hub",))
