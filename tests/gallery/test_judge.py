@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.gallery.judge import Digests, State, harm, ill_told, listing
-from tests.gallery.stacks import draw
+from tests.gallery.repair_gallery.judge import Digests, State, harm, ill_told, listing
+from tests.gallery.repair_gallery.stacks import draw
 
 SITE = "lib/python3.11/site-packages"
 BEFORE = State(

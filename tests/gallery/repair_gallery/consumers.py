@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.gallery.faults import Fault
-from tests.gallery.room import Base, Room
+from .faults import Fault
+from .room import Base, Room
 
 JAX = "import jax; assert jax.jit(lambda x: x + 1)(1) == 2"
 JAX_PLUGIN = (

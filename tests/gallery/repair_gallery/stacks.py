@@ -6,9 +6,9 @@ import random
 from collections import Counter
 from itertools import combinations
 
-from tests.gallery.case import Case
-from tests.gallery.faults import FAULTS, Fault
-from tests.gallery.room import BASES, Base
+from .case import Case
+from .faults import FAULTS, Fault
+from .room import BASES, Base
 
 # One in sixteen on real torch, whose imports take most of the time
 ON_TORCH = 16

@@ -16,7 +16,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from tests.gallery.room import Room
+from .room import Room
 
 Entry = tuple[int, str, int]
 Listing = dict[str, Entry]

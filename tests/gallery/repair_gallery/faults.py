@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tests.gallery.room import Base, Room
+from .room import Base, Room
 
 IMPORT = "import torch, torchvision, numpy, transformers; print(torch.__version__)"
 NMS = (

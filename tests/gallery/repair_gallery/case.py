@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.gallery.consumers import CONSUMER_PROBES
-from tests.gallery.faults import PROBES, Fault
-from tests.gallery.judge import Digests, Listing, State, harm, ill_told, listing, lost_programs, observe
-from tests.gallery.room import LIMIT_S, Room, base, copy
+from .consumers import CONSUMER_PROBES
+from .faults import PROBES, Fault
+from .judge import Digests, Listing, State, harm, ill_told, listing, lost_programs, observe
+from .room import LIMIT_S, Room, base, copy
 
 Verdict = Literal["repaired", "refused", "partial", "untouched", "dishonest", "damaged"]
 REPAIRED, PARTIAL = 0, 7

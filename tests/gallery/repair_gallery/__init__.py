@@ -1,0 +1,1 @@
+"""Environments that are really broken, and a judge of what repairs them."""

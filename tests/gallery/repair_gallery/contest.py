@@ -1,0 +1,167 @@
+"""The same broken environments, repaired by any tool, and judged by what its programs and files say afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+from .case import Case
+from .consumers import CONSUMER_PROBES
+from .faults import PROBES, Fault
+from .judge import Digests, State, kept, lost_programs, observe
+from .room import BASES, Room, base, copy
+from .tools import Handed, Tool, pinned
+
+Ending = Literal["repaired", "partly", "not repaired", "left alone", "changed", "damaged"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one tool left one environment."""
+
+    tool: str
+    case: str
+    kind: str
+    ending: Ending
+    mended: int
+    """Faults whose program passes now."""
+    faults: int
+    harm: tuple[str, ...]
+    """What works, is met or is there no more."""
+    moved: int
+    """Distributions in another version than before the repair."""
+    files: int
+    """Files that are other than before it."""
+    seconds: float
+
+    @property
+    def good(self) -> bool:
+        """Whether nobody could have done better."""
+        return self.ending in ("repaired", "left alone")
+
+
+def contest(case: Case, name: str, tool: Tool, folder: Path, digests: Digests) -> Ended:
+    """Break a copy, let a tool repair it as long as that gets on, and judge."""
+    first = case.faults[0]
+    place = folder / f"contest-{os.getpid()}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    origin = base(folder, first.base)
+    asked = pinned(BASES[first.base], origin)
+    room = copy(origin, place / "env")
+    try:
+        for fault in sorted(case.faults, key=lambda fault: fault.late):
+            fault.make(room)
+        if case.pins:
+            room.pin(*case.pins)
+        programs = (PROBES | CONSUMER_PROBES)[first.base] | {fault.name: fault.program for fault in case.faults}
+        look = partial(observe, room, programs, digests)
+        before = look()
+        after, seconds = _repaired(case, tool, partial(_handed, room, origin, asked), look, before)
+        return ended_as(case, name, before, after, seconds)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _repaired(
+    case: Case, tool: Tool, handed: Callable[[Fault], Handed], look: Callable[[], State], before: State
+) -> tuple[State, float]:
+    """The state after as many repairs as get on, and the seconds of all of them."""
+    state, seconds = before, 0.0
+    for _ in range(2 * len(case.faults)):
+        failing = [fault for fault in case.faults if not state.works[fault.name]] or list(case.faults)
+        given = handed(failing[0])
+        started = time.monotonic()
+        tool(given)
+        seconds += time.monotonic() - started
+        last, state = state, look()
+        left = [fault for fault in case.faults if not state.works[fault.name]]
+        if not left or len(left) >= len(failing) or state.files == last.files:
+            break
+    return state, seconds
+
+
+def _handed(room: Room, origin: Room, asked: Sequence[str], fault: Fault) -> Handed:
+    log = room.prefix.parent / "error.txt"
+    failed = None if fault.log else room.smoke(fault.program)
+    log.write_text(fault.log or "" if failed is None else failed.stdout + failed.stderr)
+    return Handed(room, origin, tuple(asked), log, fault.program)
+
+
+def ended_as(case: Case, tool: str, before: State, after: State, seconds: float) -> Ended:
+    """What a tool made of an environment, by its states."""
+    harm = [
+        *lost_programs(before, after),
+        *(f"unmet now: {line}" for line in sorted(after.unmet - before.unmet)),
+        *[f"missing now: {path}" for path in sorted(after.damaged - before.damaged)][:5],
+        *(f"pin not kept: {line}" for line in case.pins if kept(line, before) and not kept(line, after)),
+    ]
+    broken = [fault for fault in case.faults if fault.ending == "repaired"]
+    mended = sum(after.works[fault.name] for fault in broken)
+    names = before.versions.keys() | after.versions.keys()
+    paths = before.files.keys() | after.files.keys()
+    return Ended(
+        tool=tool,
+        case=case.name,
+        kind=case.kind,
+        ending=_ending(len(broken), mended, harmed=bool(harm), same=before.files == after.files),
+        mended=mended,
+        faults=len(broken),
+        harm=tuple(harm),
+        moved=sum(before.versions.get(name) != after.versions.get(name) for name in names),
+        files=sum((before.files.get(path) or ())[:2] != (after.files.get(path) or ())[:2] for path in paths),
+        seconds=seconds,
+    )
+
+
+def _ending(broken: int, mended: int, *, harmed: bool, same: bool) -> Ending:
+    if harmed:
+        return "damaged"
+    if not broken:
+        return "left alone" if same else "changed"
+    return "repaired" if mended == broken else "partly" if mended else "not repaired"
+
+
+def as_line(ended: Ended) -> str:
+    """One line of JSON."""
+    return json.dumps(asdict(ended))
+
+
+def from_line(line: str) -> Ended:
+    """Read it again."""
+    raw = json.loads(line)
+    return Ended(**{**raw, "harm": tuple(raw["harm"])})
+
+
+def compared(every: Iterable[Ended]) -> str:
+    """A table in Markdown: one row for each tool, over the cases that all of them had."""
+    by_tool: dict[str, dict[str, Ended]] = {}
+    for ended in every:
+        by_tool.setdefault(ended.tool, {})[ended.case] = ended
+    common = set.intersection(*(set(cases) for cases in by_tool.values())) if by_tool else set()
+    heads = ("tool", *get_args(Ending), "faults mended", "versions moved", "files changed", "median s")
+    rows = [heads, ("---", *["---:"] * (len(heads) - 1))]
+    rows += [_row(tool, [ended for case, ended in cases.items() if case in common]) for tool, cases in by_tool.items()]
+    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    return "\n".join([*lines, "", f"{len(common)} environments, of {_kinds(by_tool, common)}"])
+
+
+def _row(tool: str, cases: Sequence[Ended]) -> tuple[str, ...]:
+    endings = [str(sum(ended.ending == ending for ended in cases) or "") for ending in get_args(Ending)]
+    faults = f"{sum(ended.mended for ended in cases)} of {sum(ended.faults for ended in cases)}"
+    middle = sorted(ended.seconds for ended in cases)[len(cases) // 2] if cases else 0.0
+    moved, files = (sum(getattr(ended, name) for ended in cases) for name in ("moved", "files"))
+    return (tool, *endings, faults, str(moved), str(files), f"{middle:.1f}")
+
+
+def _kinds(by_tool: Mapping[str, Mapping[str, Ended]], common: set[str]) -> str:
+    cases = next(iter(by_tool.values()), {})
+    kinds = [ended.kind for name, ended in cases.items() if name in common]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))

@@ -1,0 +1,76 @@
+"""A contest counts what a tool left, and compares tools over the environments that all of them had."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.gallery.repair_gallery.case import Case
+from tests.gallery.repair_gallery.contest import Ended, Ending, as_line, compared, ended_as, from_line
+from tests.gallery.repair_gallery.faults import FAULTS
+from tests.gallery.repair_gallery.judge import State
+from tests.gallery.repair_gallery.room import Room
+from tests.gallery.repair_gallery.tools import Handed, absent, blamed, command
+
+ONE = next(fault for fault in FAULTS if fault.ending == "repaired")
+CONTROL = next(fault for fault in FAULTS if fault.ending == "untouched")
+BEFORE = State(
+    files={"a": (0o644, "1", 1)},
+    works={ONE.name: False, "other": True, CONTROL.name: True},
+    unmet=frozenset({"a needs b"}),
+    damaged=frozenset(),
+    versions={"a": ("1.0",)},
+    owners={},
+)
+MENDED = replace(BEFORE, works={**BEFORE.works, ONE.name: True}, files={"a": (0o644, "2", 1)}, versions={"a": ("2.0",)})
+
+
+@pytest.mark.parametrize(
+    ("case", "after", "ending", "harm"),
+    [
+        (Case((ONE,)), MENDED, "repaired", ()),
+        (Case((ONE,)), BEFORE, "not repaired", ()),
+        (Case((ONE,)), replace(MENDED, works={**MENDED.works, "other": False}), "damaged", ("other worked",)),
+        (Case((ONE,)), replace(MENDED, unmet=frozenset({"a needs c"})), "damaged", ("unmet now: a needs c",)),
+        (Case((ONE,)), replace(MENDED, damaged=frozenset({"lib/a"})), "damaged", ("missing now: lib/a",)),
+        (Case((ONE,), pins=("a<2",)), MENDED, "damaged", ("pin not kept: a<2",)),
+        (Case((CONTROL,)), BEFORE, "left alone", ()),
+        (Case((CONTROL,)), MENDED, "changed", ()),
+    ],
+)
+def test_what_a_tool_left(case: Case, after: State, ending: Ending, harm: tuple[str, ...]) -> None:
+    ended = ended_as(case, "mine", BEFORE, after, 2.0)
+    assert (ended.ending, ended.harm) == (ending, harm)
+    assert ended.moved == (after.versions != BEFORE.versions)
+    assert ended.files == (after.files != BEFORE.files)
+    assert from_line(as_line(ended)) == ended
+
+
+def test_tools_are_compared_over_the_environments_that_all_had() -> None:
+    one = Ended("mine", "x", "controls", "left alone", 0, 0, (), 0, 0, 3.0)
+    rows = compared([one, replace(one, case="y", ending="changed"), replace(one, tool="other", ending="changed")])
+    table = [line for line in rows.splitlines() if line.startswith("| ")]
+    assert [line.split(" | ")[0] for line in table] == ["| tool", "| ---", "| mine", "| other"]
+    assert table[2].split(" | ")[4:6] == ["1", ""], "left alone, and nothing changed: `y` is not counted"
+    assert rows.endswith("1 environments, of 1 controls")
+
+
+def test_the_module_that_an_error_names() -> None:
+    frames = 'File "/env/lib/python3.11/site-packages/pandas/a.py", line 1\n  File "/env/lib/python3.11/site-packages/numpy/b.py", line 2\n'
+    assert blamed(frames + "ValueError: oops") == "numpy"
+    assert blamed(frames + "ImportError: cannot import name 'x' from 'click.core'") == "click"
+    assert blamed(frames + "ModuleNotFoundError: No module named 'six'") == "six"
+    assert blamed("Segmentation fault") is None
+
+
+def test_a_command_line_gets_the_environment_and_the_log(tmp_path: Path) -> None:
+    room = Room(tmp_path / "env")
+    handed = Handed(room, room, ("a==1",), tmp_path / "log", "pass")
+    assert command(f"cp {tmp_path}/asked.txt {tmp_path}/got")(handed) == 0
+    assert (tmp_path / "got").read_text() == "a==1\n"
+    assert command("test {prefix} = " + str(room.prefix))(handed) == 0
+    assert command("/nowhere/tool {log}")(handed) == 127
+    assert absent("/nowhere/tool {log}")
+    assert not absent("{python} -m pip check")
