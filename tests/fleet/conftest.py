@@ -13,6 +13,11 @@ from envmedic.planner.identity import named
 @pytest.fixture(scope="session")
 def class_plan() -> Plan:
     """A plan for a class, for what reads plans and carries none out."""
+    return made_class_plan()
+
+
+def made_class_plan() -> Plan:
+    """The same, for what is no test."""
     plan = Plan(
         envmedic="1",
         created="",

@@ -105,11 +105,13 @@ class RealFleet:
         """Run envmedic on the controller."""
         return self.run(shlex.join([*ENVMEDIC, *words]))
 
-    def run(self, command: str, *, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, command: str, *, variables: Mapping[str, str] | None = None, limit_s: float = LIMIT_S
+    ) -> subprocess.CompletedProcess[str]:
         """Run a line that envmedic printed, as an admin does, in the controller's shell."""
         own = {**self.variables(), **(variables or {})}
         return subprocess.run(
-            ["sh", "-c", command], cwd=self.room, env=own, capture_output=True, text=True, check=False, timeout=LIMIT_S
+            ["sh", "-c", command], cwd=self.room, env=own, capture_output=True, text=True, check=False, timeout=limit_s
         )
 
     def as_node(self, node: str, *words: str) -> subprocess.CompletedProcess[str]:
