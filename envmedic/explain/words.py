@@ -36,6 +36,7 @@ _POLICIES = {
     "keep-torch": "the installed torch stays",
     "keep-release": "its release stays, in another CUDA variant",
     "keep-cuda-variant": "its CUDA variant stays",
+    "default-index": "the newest set that the default index has for one CUDA",
     "newest": "the newest set that fits driver, GPUs and Python",
 }
 

@@ -17,7 +17,7 @@ from envmedic.model.registries.remedies import REMEDIES
 Operator = Literal[
     "is", "is-not", "in", "not-in", "contains", "exists", "missing", "==", "!=", "<", "<=", ">", ">=", "matches",
 ]  # fmt: skip
-Policy = Literal["keep-torch", "keep-release", "keep-cuda-variant", "newest"]
+Policy = Literal["keep-torch", "keep-release", "keep-cuda-variant", "default-index", "newest"]
 """``keep-release`` is the same release of torch in another CUDA variant."""
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Identifier = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]

@@ -20,6 +20,7 @@ MEANINGS: dict[Policy, str] = {
     "keep-torch": "torch stays, and what belongs to it comes in the releases that fit it",
     "keep-release": "the release of torch stays, and comes for a newer CUDA",
     "keep-cuda-variant": "the newest torch that there is for the same CUDA",
+    "default-index": "the newest torch that the default index has with all that belongs to it, for one CUDA",
     "newest": "the newest torch that works here, for whichever CUDA",
 }
 """Descriptions of the policies: the kept and the moved parts."""

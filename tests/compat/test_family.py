@@ -187,10 +187,12 @@ def test_which_sets_the_default_index_carries(torch: str, variant: str, default:
     assert ask(torch, variant=variant, members=("torch", "torchvision")).sets[0].default_index is default
 
 
-def test_torchaudio_with_the_stable_abi_only_needs_the_cuda_major() -> None:
+def test_torchaudio_needs_a_torch_of_the_same_release_of_cuda() -> None:
+    # its build on the default index is for CUDA 13.0, and `import torchaudio` raises RuntimeError beside another one
     found = ask("2.15.0", variant="cu132", members=("torch", "torchvision", "torchaudio")).sets[0]
     assert found.versions["torchaudio"] == "2.11.0"
-    assert found.default_index
+    assert not found.default_index
+    assert ask("2.14.1", variant="cu130", members=("torch", "torchaudio")).sets[0].default_index
 
 
 def test_old_glibc_excludes_newer_wheels() -> None:

@@ -113,21 +113,33 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
         considered = _led_by(considered, case.way)
     maker = _PlanMaker(settings, case, environment, installer, considered, limits)
     errors: list[NoSolution | NetworkError] = []
+    yielded = False
     for proposal in considered.proposals:
+        if errors and isinstance(errors[0], NetworkError) and not _on_default_index(proposal):
+            continue
         try:
             made = maker.make(proposal)
         except (NoSolution, NetworkError) as error:
             # A user who named this way is not given another one. An unreachable network is no reason to leave the best
-            # way for a worse one; after another failure it is, since nothing better is left.
-            if case.way == proposal.title or (isinstance(error, NetworkError) and not errors):
+            # way for a worse one, unless that needs no index of PyTorch's; after another failure it is, since nothing
+            # better is left.
+            left = considered.proposals[considered.proposals.index(proposal) + 1 :]
+            alone = isinstance(error, NetworkError) and not errors and not any(map(_on_default_index, left))
+            if case.way == proposal.title or alone:
                 raise
             maker.failed[proposal.title] = error.cause or error.summary
             errors.append(error)
             continue
+        yielded = True
         yield _with_reproductions(_keeping(settings, made, environment), case, environment)
         maker.failed[proposal.title] = "it was tried in a clone, and did not prove itself"
-    if len(errors) == len(considered.proposals):
+    if not yielded:
         raise none_works(errors)
+
+
+def _on_default_index(proposal: planner.Proposal) -> bool:
+    """Whether a way takes torch's family from the default index alone."""
+    return proposal.family is not None and proposal.family.default_index
 
 
 def _least_moves(maker: _PlanMaker, conflicts: Conflicts, consider: Callable[..., planner.Proposals]) -> Iterator[Plan]:

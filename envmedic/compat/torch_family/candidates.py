@@ -133,10 +133,25 @@ def newest(target: FamilyTarget) -> tuple[Build, ...]:
     return tuple(sorted(rows, key=rank, reverse=True))
 
 
+def of_default_index(target: FamilyTarget) -> tuple[Build, ...]:
+    """Return the builds that the default index has with all their companions for one CUDA, newest torch first."""
+    here = installed_build(target)
+    found = []
+    for torch in tables.releases():
+        variant = pairs.default_torch_variant(torch, target.platform)
+        if variant is None:
+            continue
+        build = Build(torch, variant, kept=here is not None and (torch, variant) == (here.torch, here.variant))
+        if pairs.on_default_index(build, target):
+            found.append(build)
+    return tuple(reversed(found))
+
+
 POLICIES = {
     "keep-torch": keep_torch,
     "keep-release": same_release,
     "keep-cuda-variant": same_variant,
+    "default-index": of_default_index,
     "newest": newest,
 }
 

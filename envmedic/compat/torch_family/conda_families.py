@@ -172,6 +172,8 @@ def _candidates(policy: Policy, target: FamilyTarget, row: Flavour) -> Iterator[
     # a ROCm or XPU build is not for NVIDIA's GPUs, and no repair turns it into a CUDA build
     if installed is not None and candidates.foreign_backend(installed):
         return
+    if policy == "default-index":
+        return  # channels have a build of each companion for each torch
     if policy == "keep-torch":
         if installed is not None and installed.variant != candidates.UNKNOWN_VARIANT:
             yield _Offer(installed)

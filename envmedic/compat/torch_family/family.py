@@ -147,10 +147,7 @@ def on_default_index(build: Build, versions: Mapping[str, str], target: FamilyTa
 
 
 def default_index_serves(found: FamilySet, changed: Iterable[str], query: FamilyQuery) -> bool:
-    """Whether the default index has the `changed` members of a set in builds that fit it.
-
-    torchaudio with the stable ABI needs only the same CUDA major.
-    """
+    """Whether the default index has the `changed` members of a set in builds that fit it."""
     target = target_of(query)
     build = Build(torch=found.versions["torch"], variant=found.variant)
     return _serves(build, found.versions, tuple(changed), target)

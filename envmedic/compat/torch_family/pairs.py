@@ -44,7 +44,7 @@ def has_wheel(row: Companion, target: FamilyTarget) -> bool:
 
 
 def stable_abi(row: Companion) -> bool:
-    """Whether the binaries fit several torch releases, so that only the CUDA major version has to agree."""
+    """Whether the binaries fit several torch releases."""
     return len(row.torch) > 1
 
 
@@ -163,17 +163,16 @@ def choose(build: Build, target: FamilyTarget, member: Member) -> Choice:
     return triton(build, target) if member == "triton" else companion(build, target, member)
 
 
+def on_default_index(build: Build, target: FamilyTarget) -> bool:
+    """Whether the default index has every companion that is asked for in a build that fits a torch build."""
+    for member in ("torchvision", "torchaudio"):
+        if member in target.query.members:
+            row = tables.companions(member).get(companion(build, target, member).version or "")
+            if row is None or not serves(row, build, target):
+                return False
+    return True
+
+
 def serves(row: Companion, build: Build, target: FamilyTarget) -> bool:
     """Whether the build of a companion on the default index fits a torch build."""
-    default = default_variant(row, build, target)
-    if default is None:
-        return False
-    if default == build.variant:
-        return True
-    return row.name == "torchaudio" and stable_abi(row) and same_cuda_major(default, build.variant)
-
-
-def same_cuda_major(first: str, second: str) -> bool:
-    """Whether two variants are CUDA builds of the same major version."""
-    left, right = versions.variant_cuda(first), versions.variant_cuda(second)
-    return left is not None and right is not None and left.partition(".")[0] == right.partition(".")[0]
+    return default_variant(row, build, target) == build.variant

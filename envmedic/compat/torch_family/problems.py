@@ -98,15 +98,27 @@ def _pair(installed: Distribution, member: Member, torch: str, requirement: str 
 
 
 def _build_kind(cuda: str | None, variant: str | None, label: str | None) -> str | None:
-    """Return the CUDA major version, ``cpu``, or None when neither is known."""
+    """Return the CUDA version as far as it is known, ``cpu``, or None when neither is known."""
     if cuda:
-        return cuda.partition(".")[0]
+        return cuda
     for text in (variant, label):
         if text == "cpu":
             return "cpu"
         if text and versions.variant_cuda(text):
-            return str(versions.variant_cuda(text)).partition(".")[0]
+            return versions.variant_cuda(text)
     return None
+
+
+def _agree(name: str, own: str, theirs: str) -> bool:
+    """Whether a companion loads beside a torch: torchvision compares the major version, torchaudio the minor one too.
+
+    ``_check_cuda_version`` of each raises RuntimeError otherwise.
+    """
+    if "cpu" in (own, theirs):
+        return own == theirs
+    one, other = versions.dotted(own), versions.dotted(theirs)
+    compared = 2 if name == "torchaudio" and min(len(one), len(other)) > 1 else 1
+    return one[:compared] == other[:compared]
 
 
 def _variant(
@@ -115,11 +127,10 @@ def _variant(
     """Apply the variant rule: no CPU build beside a CUDA build, no different CUDA major versions."""
     own = _build_kind(build.cuda if build else None, build.variant if build else None, installed.local)
     # Every CUDA build of torchvision has GPU code in its operator library; not every torchaudio has.
-    # Minor versions of CUDA may differ: the runtime is compatible within a major version.
     if own is None and installed.name == "torchvision" and build is not None and build.has_gpu_code is False:
         own = "cpu"
     theirs = _build_kind(torch.cuda if torch else None, torch.variant if torch else None, versions.local(version))
-    if own is None or theirs is None or own == theirs or (torch is not None and torch.hip):
+    if own is None or theirs is None or _agree(installed.name, own, theirs) or (torch is not None and torch.hip):
         return None
     names = [kind if kind == "cpu" else f"CUDA {kind}" for kind in (own, theirs)]
     reason = f"{installed.name} {installed.version} is a {names[0]} build, torch {version} a {names[1]} build"
