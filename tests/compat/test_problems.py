@@ -125,6 +125,14 @@ def test_a_cuda_companion_beside_a_cpu_torch() -> None:
     assert rules(env, host()) == [("companion-variant", "torchvision")]
 
 
+@pytest.mark.parametrize(("cuda", "wrong"), [("13.0", True), ("13.2", False), ("13", False), ("12.8", True)])
+def test_torchaudio_compares_the_minor_version_of_cuda_too(cuda: str, *, wrong: bool) -> None:
+    torch, audio = distribution("torch", "2.15.0"), distribution("torchaudio", "2.11.0")
+    build = CompanionBuild(name="torchaudio", version="2.11.0", cuda=cuda)
+    env = environment(torch, audio, cuda="13.2", companions=(build,))
+    assert rules(env, host(None, None)) == ([("companion-variant", "torchaudio")] if wrong else [])
+
+
 def test_another_minor_version_of_cuda_is_no_problem() -> None:
     build = CompanionBuild(name="torchvision", version="0.20.1", cuda="12.1", variant="cu121")
     env = environment(TORCH, distribution("torchvision", "0.20.1", "torch==2.5.1"), companions=(build,))

@@ -29,3 +29,15 @@ def test_a_build_for_the_same_device_is_not_told(variant: str, before: str, afte
     found = facts(environment([dist("torch", before)], variant=variant))
     assert found.environment is not None
     assert judge.notes(found, found.environment, [judge.Foreseen("torch", before, after)]) == ()
+
+
+@pytest.mark.parametrize(("torch", "harms"), [("2.15.0", 1), ("2.14.1", 0)])
+def test_a_companion_of_another_cuda_release_is_told_before_it_comes(torch: str, harms: int) -> None:
+    """The newest torch of the default index is built for CUDA 13.2, torchaudio there for 13.0."""
+    found = facts(environment([dist("numpy", "2.2.0")]), driver="590.48.01")
+    changes = [judge.Foreseen("torch", None, torch), judge.Foreseen("torchaudio", None, "2.11.0")]
+    assert found.environment is not None
+    told = judge.harms(found, found.environment, changes, judge.Standing({}))
+    assert [item.text for item in told if item.name == "torchaudio"] == [
+        "torchaudio 2.11.0 is a CUDA 13.0 build, torch 2.15.0 a CUDA 13.2 build"
+    ] * harms

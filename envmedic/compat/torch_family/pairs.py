@@ -112,14 +112,21 @@ def default_variant(row: Companion, build: Build, target: FamilyTarget) -> str |
 
     Companions with an exact pin on torch follow the default build of that torch.
     """
-    for span in tables.torch_tables().companion_variants:
-        here = span.name == row.name and span.platform == target.platform
-        if here and _within(row.version, span.first, span.last):
-            return span.variant
+    known = known_variant(row.name, row.version, target.platform)
+    if known is not None:
+        return known
     # it has no pin on one torch, so the default variant of a torch says nothing about it
     if stable_abi(row):
         return None
     return default_torch_variant(build.torch, target.platform)
+
+
+def known_variant(name: str, version: str, platform: str) -> str | None:
+    """Return the variant of a companion on the default index where the data name it."""
+    for span in tables.torch_tables().companion_variants:
+        if span.name == name and span.platform == platform and _within(version, span.first, span.last):
+            return span.variant
+    return None
 
 
 def _within(text: str, first: str, last: str) -> bool:

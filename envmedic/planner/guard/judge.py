@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,12 +14,12 @@ from packaging.utils import canonicalize_name
 from envmedic import limits
 from envmedic.compat import versions
 from envmedic.compat.torch_family import problems
-from envmedic.compat.torch_family.pairs import default_torch_variant
+from envmedic.compat.torch_family.pairs import default_torch_variant, known_variant
 from envmedic.compat.torch_family.target import target_of
 from envmedic.errors import InputError
 from envmedic.model.answers.guard import CondaCommand, GuardVerdict, Harm
 from envmedic.model.conda import CondaChange, CondaEnvironment
-from envmedic.model.facts import Distribution, Environment, Facts, Origin, TorchBuild
+from envmedic.model.facts import CompanionBuild, Distribution, Environment, Facts, Origin, TorchBuild
 from envmedic.model.plan import Change, Plan, Rebuild
 from envmedic.model.record import Record
 from envmedic.planner.changes.requirement_checks import markers, meets, newly_unmet
@@ -26,6 +27,7 @@ from envmedic.planner.family import family_query
 from envmedic.planner.family.torch_bound import bound
 
 _SHOWN = 5
+_COMPANIONS: tuple[Literal["torchvision", "torchaudio"], ...] = ("torchvision", "torchaudio")
 _CUDA_BUILD = re.compile(r"cuda_?(\d{2})\.?(\d)")
 """CUDA release in a conda build string: ``py3.11_cuda12.1_cudnn8.9.2_0``, ``cuda126_generic_py311_0``."""
 
@@ -269,8 +271,10 @@ def _later(facts: Facts, environment: Environment, foreseen: Sequence[Foreseen])
     return msgspec.structs.replace(
         environment,
         distributions=(*stay, *new),
-        # the build of a new companion is unknown before its wheel is unpacked; no value counts as no problem
-        companions=tuple(item for item in environment.companions if item.name not in after),
+        companions=(
+            *(item for item in environment.companions if item.name not in after),
+            *_companions(facts, environment, {name: text for name, text in after.items() if name not in condas}),
+        ),
         torch=build,
     )
 
@@ -284,6 +288,16 @@ def _build(facts: Facts, environment: Environment, version: str, conda: str | No
     # a wheel without a label comes from the default index, which has one variant per release and platform
     variant = versions.local(version) or default_torch_variant(versions.public(version), platform)
     return TorchBuild(version=version, cuda=versions.variant_cuda(variant) if variant else None, variant=variant)
+
+
+def _companions(facts: Facts, environment: Environment, after: Mapping[str, str | None]) -> Iterator[CompanionBuild]:
+    """Yield the builds of new companions, as far as the data know those of the default index; others are no problem."""
+    platform = target_of(family_query.query(facts, environment, ("torch",), ("newest",))).platform
+    for name in _COMPANIONS:
+        version = after.get(name)
+        variant = version and (versions.local(version) or known_variant(name, version, platform))
+        if version and variant:
+            yield CompanionBuild(name=name, version=version, cuda=versions.variant_cuda(variant), variant=variant)
 
 
 def require_installed(command: CondaCommand, conda: CondaEnvironment) -> None:
