@@ -17,7 +17,7 @@ from envmedic.model.facts import Environment, Host, TextStatement
 from envmedic.model.playbook import FactValue
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
-_FACTS = ("text.holds", "text.observed", "text.conflicts", "text.extras")
+_FACTS = ("text.holds", "text.observed", "text.conflicts", "text.extras", "text.distribution")
 _OF_GPUS = ("torch.gpu-code-missing", "torch.nvrtc-unknown", "extensions.without-gpu-code")
 """Facts on code for the GPUs of this host."""
 _CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d{1,2})\.?(?P<minor>\d)[af]?")
@@ -27,7 +27,7 @@ _ALIASES = {"pytorch": "torch", "protobuf-python": "protobuf"}
 
 
 class Asked(NamedTuple):
-    """A module, a name that a module lacks, a requirement, or a call."""
+    """A module, a name that a module lacks, a requirement, a call, or an import that fails."""
 
     module: str | None = None
     name: str | None = None
@@ -36,6 +36,8 @@ class Asked(NamedTuple):
     """A release that is required, as a requirement without marker."""
     call: str | None = None
     """A call that is refused, as ``CALLER FUNCTION ARGUMENT``: the package that makes it, and the argument by name."""
+    fails: str | None = None
+    """An installed package that fails as it is imported."""
 
 
 def asked(groups: Mapping[str, str]) -> Asked | None:
@@ -45,13 +47,15 @@ def asked(groups: Mapping[str, str]) -> Asked | None:
         return Asked(requirement=requirement)
     if {"caller", "callee", "argument"} <= groups.keys():
         return Asked(call=" ".join(groups[key] for key in ("caller", "callee", "argument")))
+    if {"caller", "said"} <= groups.keys():
+        return Asked(fails=groups["caller"])
     module = ".".join(groups[key] for key in ("module", "part") if key in groups)
     return Asked(module, groups.get("name")) if _MODULE.fullmatch(module) else None
 
 
 def subject(item: TextStatement) -> Asked:
     """Return what a statement is about, as `asked` has it."""
-    return Asked(item.module, item.name, item.requirement, item.call)
+    return Asked(item.module, item.name, item.requirement, item.call, item.fails)
 
 
 def _requirement(groups: Mapping[str, str]) -> str | None:
@@ -137,7 +141,12 @@ def with_text(
         del found["text.holds"], found["text.observed"]
     for item in statements:
         if subject(item) == wanted and item.holds is not None:
-            found |= {"text.holds": item.holds, "text.observed": item.told, "text.extras": item.extras}
+            found |= {
+                "text.holds": item.holds,
+                "text.observed": item.told,
+                "text.extras": item.extras,
+                "text.distribution": item.distribution,
+            }
     left_out = {*_FACTS, *(_OF_GPUS if _of_other_gpu(groups, facts.get("gpu.capabilities")) else ())}
     return {name: value for name, value in facts.items() if name not in left_out} | found
 

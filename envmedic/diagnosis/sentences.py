@@ -226,6 +226,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "text.holds": ("{text.observed}", "not so here: {text.observed}"),
     "text.conflicts": ("{}", "the packages here have what they require"),
     "text.extras": ("{}", "no extra asks for it"),
+    "text.distribution": ("{} would bring it, and is not installed", "no distribution is known to bring it"),
     "toolchain.compiler": ("builds use {}", "there is no C++ compiler"),
     "toolchain.compiler-accepted": (
         "nvcc accepts {toolchain.compiler}",

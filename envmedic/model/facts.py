@@ -564,12 +564,16 @@ class TextStatement(Model, frozen=True, kw_only=True):
     """Call that is refused by the text, as `Asked.call` has it."""
     refuses: str | None = None
     """Package that refuses the call."""
+    fails: str | None = None
+    """Package whose import fails by the text."""
     holds: bool | None
     """Whether it is so here; None where the files do not tell."""
     told: str = ""
     """What the files say, in words."""
     extras: tuple[str, ...] = ()
     """What extras of installed distributions require of the missing module, one sentence each."""
+    distribution: str | None = None
+    """Distribution that is known to bring the missing module, and is not installed."""
 
 
 class Environment(Model, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_requirement
+from envmedic.analysis.text_statements import Asked, asked, asked_by_extras, of_known_name, of_requirement
 from envmedic.compat.import_names import FORMER_STANDARD
 from envmedic.compat.installed_requirements import parsed
 from envmedic.model.checks import Confirmation
@@ -110,7 +110,8 @@ def _looked_up(
             elif asked_in_vain and needs(files, by, item.name) is False:
                 # another release of it may do without the name where it is not there
                 stated = msgspec.structs.replace(stated, holds=None)
-        found.append(msgspec.structs.replace(stated, extras=told))
+        known = next(iter(of_known_name(environment, groups)), None)
+        found.append(msgspec.structs.replace(stated, extras=told, distribution=known))
     return tuple(found)
 
 
@@ -120,6 +121,10 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, ask
         return of_requirement(environment, item.requirement)
     if item.call is not None:
         return _of_call(environment, files, item.call)
+    if item.fails is not None:
+        here = _owner(environment, item.fails) is not None
+        told = "" if here else f"{item.fails} is not installed here"
+        return TextStatement(fails=item.fails, holds=None if here else False, told=told)
     module = item.module or ""
     top = module.partition(".")[0]
     owner = _owner(environment, top)

@@ -35,7 +35,7 @@ def derive(facts: Facts) -> Derived:
         "protobuf.unmet": _sentences(found.protobuf),
         "protobuf.generated": refusing_code(environment),
         # of no text: `analysis.text_statements` has those of a match
-        **dict.fromkeys(("text.holds", "text.observed", "text.conflicts", "text.extras")),
+        **dict.fromkeys(("text.holds", "text.observed", "text.conflicts", "text.extras", "text.distribution")),
         **_triton(found, environment),
         **_companions(found, environment),
     }

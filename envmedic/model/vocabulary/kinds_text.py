@@ -26,6 +26,11 @@ KINDS: tuple[FactKind, ...] = (
         "sentence each; None without such a match",
     ),
     FactKind(
+        name="text.distribution",
+        type="string",
+        doc="the distribution that is known to bring a module that the match names, where it is not installed; None without one",
+    ),
+    FactKind(
         name="text.cache-remove",
         type="string",
         doc="the line for the shell that removes the part of a cache of compiled code (TORCH_EXTENSIONS_DIR, "
