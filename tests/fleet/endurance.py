@@ -99,7 +99,9 @@ def ready(room: Path, count: int) -> real.RealFleet:
 
 def good(done: subprocess.CompletedProcess[str]) -> str:
     """What a command printed that ended well."""
-    need(done.returncode == 0, f"exit {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    failed = [line[:600] for line in done.stdout.splitlines() if "FAILED!" in line][:5]
+    what = "\n".join(failed) or done.stdout[-3000:]
+    need(done.returncode == 0, f"exit {done.returncode}\n{what}\n{done.stderr[-3000:]}")
     return done.stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -96,6 +97,23 @@ def test_working_directory_and_mapped_files_are_seen(tmp_path: Path) -> None:
     code = f"import mmap; m = mmap.mmap((f := open({str(data)!r}, 'r+b')).fileno(), 0); " + SLEEP
     with stranger([sys.executable, "-S", "-c", code]) as pid:
         assert seen(tmp_path / "env") == {pid: "maps"}
+
+
+APART = ("unshare", "-m" if os.geteuid() == 0 else "-rm")
+
+
+def test_container_with_an_environment_of_its_own_at_the_same_path_is_left_out(tmp_path: Path) -> None:
+    """By argv, exe and maps it looks like one of ours; a mount of our own directory there stays one."""
+    ours, theirs = tmp_path / "env", tmp_path / "other"
+    interpreter_in(ours)
+    interpreter_in(theirs)
+    mount = ["mount", "--bind", str(theirs), str(ours)]
+    if shutil.which("unshare") is None or subprocess.run([*APART, *mount], check=False, capture_output=True).returncode:
+        pytest.skip("no mount namespace here")
+    for source, expected in ((theirs, {}), (ours, {"exe"})):
+        mounts = f'mount --bind "{source}" "{ours}" && exec "{ours}/bin/python" -c "$0"'
+        with stranger([*APART, "sh", "-c", mounts, SLEEP]) as pid:
+            assert {why for number, why in seen(ours).items() if number == pid} == set(expected)
 
 
 def test_our_own_children_are_left_out(tmp_path: Path) -> None:

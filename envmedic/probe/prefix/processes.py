@@ -35,12 +35,24 @@ class _Spellings:
         """Whether `path` is the prefix or lies in it."""
         return any(path == item or path.startswith(item + "/") for item in self.paths)
 
+    def lead_elsewhere(self, root: Path) -> bool:
+        """Whether a process whose root is `root` has another directory at each of the paths, as in a container.
+
+        The inode number decides, without the device: the same network file system can be mounted twice.
+        Where it cannot be read, as for processes of other users, the paths count as the same.
+        """
+        try:
+            return all(os.stat(path).st_ino != os.stat(f"{root}{path}").st_ino for path in self.paths)  # noqa: PTH116  # joined as text
+        except OSError:
+            return False
+
 
 def users(prefix: Path) -> tuple[ProcessUser, ...]:
     """Processes that run an interpreter or program of `prefix`, have its libraries mapped, or stand in it.
 
     Left out are this process and its children, and the working directory of those that started it
-    (a shell that stands in the environment while envmedic runs). Processes of other users can be told
+    (a shell that stands in the environment while envmedic runs), and those of containers with an
+    environment of their own at the same path. Processes of other users can be told
     by their command line alone.
     """
     spellings = _Spellings.of(prefix)
@@ -54,7 +66,7 @@ def users(prefix: Path) -> tuple[ProcessUser, ...]:
         if os.getpid() in _ancestors(pid, parents):
             continue
         why = _why(pid, spellings, started_us=pid in ancestors)
-        if why is not None:
+        if why is not None and not spellings.lead_elsewhere(PROC / str(pid) / "root"):
             found.append(ProcessUser(pid=pid, command=_command(pid), why=why))
     return encodable(tuple(found))
 
