@@ -144,6 +144,18 @@ def test_replaceable_distributions_follow_the_pin_and_unchanged_ones_are_left_ou
     ]
 
 
+def test_replaceable_distribution_stays_where_it_fits_the_pin(
+    venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one may not know its newest release: cached-path has ``filelock<4``, torch any filelock."""
+    torch = make_wheel(tmp_path / "w", "torch", "2.6.0", requires=["filelock", "sympy>=2"])
+    parts = [make_wheel(tmp_path / "w", name, version) for name in ("filelock", "sympy") for version in "12"]
+    monkeypatch.setenv("PIP_INDEX_URL", write_index(tmp_path / "i", [torch, *parts]))
+    installed = tuple(part for part in parts if part.version == "1")
+    found = resolve(venv, "torch==2.6.0", installed=installed, replaceable=("filelock", "sympy"))
+    assert names(found) == ["sympy 2", "torch 2.6.0"]
+
+
 @pytest.mark.usefixtures("index")
 def test_a_pin_that_is_installed_in_that_version_is_still_resolved(venv: Path, family: dict[str, Wheel]) -> None:
     installed = tuple(family[pin] for pin in ("torch==2.5.1", "torchvision==0.20.1", "numpy==2.1.0"))

@@ -106,18 +106,26 @@ class ResolveQuery:
     @property
     def stays(self) -> dict[str, str]:
         """The installed versions of what a pin names and what stays where it fits; of several copies none does."""
+        return {name: version for name, version in self.preferred.items() if name in self.pinned}
+
+    @property
+    def preferred(self) -> dict[str, str]:
+        """The installed versions that are taken where they fit: of what stays, and of what may change with a pin."""
         found: dict[str, list[str]] = {}
         for item in self.environment.distributions:
-            if self.request.prefers_installed and item.name in self.pinned and not item.outside_prefix:
+            prefers = self.request.prefers_installed if item.name in self.pinned else self._is_replaceable(item.name)
+            if prefers and not item.outside_prefix:
                 found.setdefault(item.name, []).append(item.version)
         return {name: versions[0] for name, versions in found.items() if len(versions) == 1}
+
+    def _is_replaceable(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.request.replaceable)
 
     def kept(self) -> dict[str, list[str]]:
         """Versions of every installed distribution that must stay as it is."""
         kept: dict[str, list[str]] = {}
         for item in self.environment.distributions:
-            replaceable = any(fnmatchcase(item.name, pattern) for pattern in self.request.replaceable)
-            if item.name not in self.pinned and not replaceable:
+            if item.name not in self.pinned and not self._is_replaceable(item.name):
                 kept.setdefault(item.name, []).append(item.version)
         return kept
 
@@ -221,8 +229,8 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         constraints = _write(folder / "constraints.txt", limits)
         # uv insists on this name for the format; pylock (PEP 751) has URL, hash and size of every wheel.
         output = folder / "pylock.toml"
-        if question.stays:
-            _write(output, _preferred(question.stays))
+        if question.preferred:
+            _write(output, _lock_of(question.preferred))
         python = python_for(question.environment.interpreter)
         argv = [
             *(question.uv, "pip", "compile", "--format=pylock.toml", "--no-header", "--color=never", "--no-progress"),
@@ -241,10 +249,10 @@ def _ask(question: ResolveQuery, kept: Mapping[str, Sequence[str]], rejected: Se
         return candidates({"packages": packages}, ranks, project_lock.wheels(question.environment))
 
 
-def _preferred(stays: Mapping[str, str]) -> Iterator[str]:
+def _lock_of(versions: Mapping[str, str]) -> Iterator[str]:
     """The lines of a lock of these versions: uv prefers those in the file that it is to write."""
     yield from ('lock-version = "1.0"', 'created-by = "envmedic"')
-    for name, release in stays.items():
+    for name, release in versions.items():
         yield from ("[[packages]]", f'name = "{name}"', f'version = "{release}"')
 
 
