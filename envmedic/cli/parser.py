@@ -11,7 +11,7 @@ from envmedic.cli.options import Parser, age, at_least, compute_capability, inst
 from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
 
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
-POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "newest")
+POLICIES = ("keep-torch", "keep-release", "keep-cuda-variant", "default-index", "newest")
 ALLOW_NAMES = ("base", "frozen", "external", "in-use", "ownership", "capabilities", "pinned")
 SHELLS = ("bash", "zsh", "fish")
 WITH_VALUE = frozenset({
@@ -187,7 +187,7 @@ def _what(parser: Parser) -> None:
         choices=POLICIES,
         help="no fault to fix: upgrade torch and everything tied to its version. keep-torch: only the packages that belong "
         "to torch; keep-release: the same torch for a newer CUDA; keep-cuda-variant: the newest torch for the same CUDA; "
-        "newest: the newest torch that works here",
+        "default-index: the newest torch that the default index has with all that belongs to it; newest: the newest torch that works here",
     )
     parser.option("--way", group=group, metavar="TITLE", help="use this alternative from the plan")
     group.add_argument(

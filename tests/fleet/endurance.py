@@ -159,7 +159,7 @@ def kills(room: Path, count: int, limit_s: float) -> None:
 
 def _one_kill(fleet: real.RealFleet, node: str, env: Path, before: dict[str, Entry], after_s: float) -> str:
     """Kill once, and judge; returns in which state the environment was."""
-    running = threading.Thread(target=_applied, args=(fleet, node))
+    running = threading.Thread(target=_apply, args=(fleet, node))  # what it prints may be cut off
     running.start()
     running.join(after_s)
     fleet.killed(node)
@@ -178,10 +178,14 @@ def _one_kill(fleet: real.RealFleet, node: str, env: Path, before: dict[str, Ent
     return "repaired when it died" if repaired else "as it was when it died"
 
 
-def _applied(fleet: real.RealFleet, node: str) -> dict[str, Any]:
+def _apply(fleet: real.RealFleet, node: str) -> str:
     plan = next(fleet.place.glob("[A-Z].json"))
-    done = fleet.as_node(node, *real.ENVMEDIC, "apply", str(plan), "--yes", "--json", "--no-gpu")
-    found: dict[str, Any] = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+    return fleet.as_node(node, *real.ENVMEDIC, "apply", str(plan), "--yes", "--json", "--no-gpu").stdout
+
+
+def _applied(fleet: real.RealFleet, node: str) -> dict[str, Any]:
+    said = _apply(fleet, node)
+    found: dict[str, Any] = json.loads(said) if said.startswith("{") else {}
     return found
 
 
