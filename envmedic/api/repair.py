@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from envmedic.api.planning.family_move import move
 from envmedic.api.planning.plan_choice import PlanChoices, RepairGoal, host_fault, repairable
 from envmedic.api.planning.plan_paths import refuse_other_places
 from envmedic.api.planning.rounds import Loop
+from envmedic.api.planning.statements import brought_by_nothing
 from envmedic.api.playbooks import find_playbook, load_playbooks
 from envmedic.api.running import diagnose_command
 from envmedic.diagnosis.findings import alternatives
@@ -41,6 +42,7 @@ from envmedic.engine.transaction import transaction
 from envmedic.engine.transaction.preflight import preflight
 from envmedic.errors import InputError, NothingToRepair
 from envmedic.model.base import from_json
+from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis, Finding, of_shell
 from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Plan
@@ -271,10 +273,21 @@ def find_choices(settings: Settings, prefix: Path, wish: RepairRequest) -> PlanC
         way=wish.way,
         importing=diagnosis.importing,
         keep_partial=wish.keep_partial,
-        reported=next((one for item in findings for one in item.with_consequences if one.signature is not None), None),
+        reported=_reported(diagnosis, findings, facts),
         refuted=tuple(item for item in diagnosis.every if item.confirmed is False and item.playbook is not None),
     )
     return PlanChoices(settings, installer_of(settings), wanted)
+
+
+def _reported(diagnosis: Diagnosis, findings: Iterable[Finding], facts: Facts) -> Finding | None:
+    """The finding of the text that a repair must end: the first that can be repaired, else a module that nothing brings.
+
+    Such a module is the program's own, or of a distribution that nobody named: a repair of what facts show besides
+    would be told as one of the error in the text.
+    """
+    first = next((one for item in findings for one in item.with_consequences if one.signature is not None), None)
+    nowhere = brought_by_nothing(facts) if first is None else ()
+    return first or next((item for item in diagnosis.every if item.groups.get("module") in nowhere), None)
 
 
 def _by_activation(finding: Finding) -> bool:

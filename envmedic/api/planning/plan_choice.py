@@ -163,8 +163,9 @@ class PlanChoices:
             return None
         return NothingToRepair(
             f"{finding.summary} is not what was reported",
-            cause="the facts show it besides, and nothing could tell whether its repair ends what the text says: repair it by itself "
-            f"with --playbook {finding.playbook}, or with --keep-partial",
+            cause="The facts show it besides, and nothing could tell whether its repair ends what the text says, "
+            + plan.unanswered[0],
+            hint=f"Repair it by itself with --playbook {finding.playbook}, or with --keep-partial",
         )
 
     def _end_of(self, finding: Finding) -> Check | None:

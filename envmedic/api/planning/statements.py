@@ -62,6 +62,27 @@ def in_clone(confirmation: Confirmation, facts: Facts, tree: Path) -> Facts:
     return msgspec.structs.replace(facts, environment=environment, statements=looked_up)
 
 
+def brought_by_nothing(facts: Facts) -> frozenset[str]:
+    """The modules that a text misses and no installed distribution has: the program's own, or never installed."""
+    environment = facts.environment
+    if environment is None or not _reads_its_packages(environment):
+        return frozenset()
+    installed = {name for item in environment.distributions for name in (item.name, *item.import_names)}
+    missing = {
+        item.module for item in facts.statements if item.module and item.name is None and item.holds is not False
+    }
+    return frozenset(
+        module
+        for module in missing - {*sys.stdlib_module_names, *FORMER_STANDARD}
+        if installed.isdisjoint({module, canonicalize_name(module)})
+    )
+
+
+def _reads_its_packages(environment: Environment) -> bool:
+    """Whether the interpreter starts and looks for packages in the environment."""
+    return environment.interpreter.starts and not any(defect.kind in _UNSURE for defect in environment.defects)
+
+
 def _ran_here(environment: Environment | None, texts: Iterable[Mapping[str, str]]) -> set[str | None]:
     """The modules that a file of this environment did not find, whatever it has of them now."""
     prefix = f"{environment.prefix}/" if environment is not None else None
@@ -172,7 +193,7 @@ def _of_call(environment: Environment, files: ModuleFiles, call: str) -> TextSta
 
 def _imports_as_found(environment: Environment, files: ModuleFiles, top: str, owner: Distribution | None) -> bool:
     """Whether an import in this environment reads what is found, or misses what is not, in its site-packages."""
-    if not environment.interpreter.starts or any(defect.kind in _UNSURE for defect in environment.defects):
+    if not _reads_its_packages(environment):
         return False
     if any(owner is not None and shadow.name == owner.name for shadow in environment.shadows):
         return False
