@@ -63,4 +63,4 @@ def test_the_manual_page_is_read_without_a_complaint() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "envmedic apply --log error.log" in done.stdout
-    assert "--policy keep-torch|keep-release|keep-cuda-variant|newest" in done.stdout
+    assert "--policy keep-torch|keep-release|keep-cuda-variant|default-index|newest" in done.stdout
