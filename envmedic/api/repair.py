@@ -286,8 +286,10 @@ def _reported(diagnosis: Diagnosis, findings: Iterable[Finding], facts: Facts) -
     would be told as one of the error in the text.
     """
     first = next((one for item in findings for one in item.with_consequences if one.signature is not None), None)
-    nowhere = brought_by_nothing(facts) if first is None else ()
-    return first or next((item for item in diagnosis.every if item.groups.get("module") in nowhere), None)
+    if first is not None:
+        return first
+    nowhere = brought_by_nothing(facts)
+    return next((item for item in diagnosis.every if item.groups.get("module") in nowhere), None)
 
 
 def _by_activation(finding: Finding) -> bool:

@@ -114,7 +114,7 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
     maker = _PlanMaker(settings, case, environment, installer, considered, limits)
     errors: list[NoSolution | NetworkError] = []
     yielded = False
-    for proposal in considered.proposals:
+    for number, proposal in enumerate(considered.proposals, 1):
         if errors and isinstance(errors[0], NetworkError) and not _on_default_index(proposal):
             continue
         try:
@@ -123,7 +123,7 @@ def _plans(settings: Settings, case: PlanningCase, installer: Installer, limits:
             # A user who named this way is not given another one. An unreachable network is no reason to leave the best
             # way for a worse one, unless that needs no index of PyTorch's; after another failure it is, since nothing
             # better is left.
-            left = considered.proposals[considered.proposals.index(proposal) + 1 :]
+            left = considered.proposals[number:]
             alone = isinstance(error, NetworkError) and not errors and not any(map(_on_default_index, left))
             if case.way == proposal.title or alone:
                 raise
