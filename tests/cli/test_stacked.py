@@ -238,7 +238,7 @@ def test_another_repair_does_not_stand_for_the_one_that_was_asked_for(
     assert refused.code == 1, refused.told()
     error = refused.document["failure"]
     assert (error["code"], error["summary"][:29]) == ("not-confirmed", "The fault does not reproduce ")
-    assert "repair it by itself with --playbook nms-cuda" in refused.err
+    assert "Repair it by itself with --playbook nms-cuda" in refused.err
     assert (refused.document["outcome"], refused.document["environment"]) == ("unchanged", "unchanged")
     assert state_of(case.prefix) == before
     done = apply(user, case, *reported, "--keep-partial")

@@ -116,15 +116,17 @@ class PlanChoices:
             try:
                 for plan in plans(self._settings, case, self.installer):
                     noted = self._noted(plan)
-                    refusal = _refusal(plan, self._earlier) or self._beside(noted, finding)
-                    if refusal is None:
+                    refusal, beside = _refusal(plan, self._earlier), self._beside(noted, finding)
+                    if refusal is None and beside is None:
                         # the changes of the plans before it are in the clone, and the project is to agree with all
                         yield with_edit(self._settings, self.wanted.facts.environment, noted, self._earlier)
                         # set by `next` while this generator was suspended: the fault does not exist in the clone
                         if self._leave:
                             break
-                    else:
+                    elif refusal is not None:
                         self._skip(finding, refusal, advice_of(plan))
+                    elif beside is not None:
+                        self._skip(finding, beside, f"{beside.cause}. {beside.hint}")
             except _NO_PLAN as error:
                 self._skip(finding, error)
 
