@@ -14,8 +14,9 @@ LANES = 4
 """Contexts of one GPU at most."""
 CPUS_EACH = 2
 """CPUs for each child, beside the imports."""
-LONG = frozenset({"long-attention", "complex-kernels", "training-steps", "conv-layers"})
-"""Checks that begin first: with cold caches one takes ten seconds, in which others go on."""
+LONG = ("long-attention-cudnn", "training-steps", "long-attention", "complex-kernels", "conv-layers")
+"""How the names of the checks begin that are started first, the longest one first: with cold caches it takes ten seconds,
+in which others go on."""
 END_S = 60.0
 """Limit for a child to end after its last unit."""
 
@@ -138,6 +139,11 @@ class InTurn:
             self._report(message)
 
 
+def _rank(unit):
+    """The place of a unit in `LONG`; all others come after them, in their own order."""
+    return next((place for place, name in enumerate(LONG) if unit.name.startswith(name)), len(LONG))
+
+
 def run_together(units, single, on_cpu, at_once, report):
     """Run `units`, those of each GPU in a few children, each of `single` in one, and `on_cpu` in turn, side by side.
 
@@ -145,7 +151,7 @@ def run_together(units, single, on_cpu, at_once, report):
     fewer where there are few CPUs, but one for each device. Returns the units that are to be run again, by themselves.
     """
     devices = {}
-    for unit in sorted(units, key=lambda unit: unit.request["name"] not in LONG):
+    for unit in sorted(units, key=_rank):
         devices.setdefault(unit.device, []).append(unit)
     children = max(1, len(os.sched_getaffinity(0)) // CPUS_EACH)
     waiting = []
