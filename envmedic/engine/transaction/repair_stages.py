@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -20,6 +21,7 @@ from envmedic.engine.transaction import compiling, shared_files, steps
 from envmedic.engine.transaction.preflight import Capabilities
 from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked, warnings
 from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
+from envmedic.forked import begun
 from envmedic.model.checks import Check, Judgement, Outcome, name_of
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import EventData, Notice, StepFinished, StepStarted, distinct
@@ -306,11 +308,13 @@ def verify(run: Run, *, proofs_only: bool = False) -> Judgement:
     chosen = tuple(check for check in run.checks if not proofs_only or check.role in PROOF)
     with run.session.stage("verify"):
         chosen = _narrowed(run, chosen)
-        after = _deciding(run, run.session.checks(chosen, run.runner, "after", run.session.emit))
+        # beside the checks, none of which changes the clone
+        with begun(partial(shared_files.lost, run.transaction.directory.tree, run.original)) as taken:
+            after = _deciding(run, run.session.checks(chosen, run.runner, "after", run.session.emit))
+            lost = taken.value()
         _ask_original(run, after)
     before = tuple(outcome for outcome in run.before if not proofs_only or outcome.role in PROOF)
     confirmed = _confirmed(run.parts[0].plan)
-    lost = shared_files.lost(run.transaction.directory.tree, run.original)
     judgement = judge(before, after, no_gpu=run.session.options.no_gpu, confirmed=confirmed, lost=lost)
     run.transaction.note(checks_after=after, regressions=judgement.regressions, program=_program(after))
     if confirmed:

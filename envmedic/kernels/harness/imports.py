@@ -10,6 +10,9 @@ from envmedic_kernels.harness import supervise
 from envmedic_kernels.harness.outcome import Result
 from envmedic_kernels.harness.units import Unit, job_of, run_unit
 
+NICENESS = 5
+"""Of imports beside checks: they keep all CPUs busy, and those that feed a GPU wait least, since few can run at a time."""
+
 
 def unit_of(request, name):
     """The unit that imports `name`."""
@@ -106,7 +109,8 @@ def _attempted(units, workers, report, beside):
 
         return listen
 
-    supervise.run_all([job_of(unit, listener(unit)) for unit in units], workers, beside)
+    jobs = [job_of(unit, listener(unit), niceness=NICENESS if beside else 0) for unit in units]
+    supervise.run_all(jobs, workers, beside)
     return failed
 
 

@@ -10,7 +10,7 @@ from envmedic_kernels.harness.units import attempt, context_of, job_of
 
 MANY = 8
 """Units of one GPU for which a further context pays: their references are computed on the CPU, in a second each."""
-LANES = 4
+LANES = 6
 """Contexts of one GPU at most."""
 CPUS_EACH = 2
 """CPUs for each child, beside the imports."""

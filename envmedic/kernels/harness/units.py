@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 
 from envmedic_kernels.harness import supervise
@@ -117,8 +118,8 @@ def context_of(unit):
     return Context(unit.device or "cpu", seed, int(arguments.get("rounds", 1)))
 
 
-def job_of(unit, report):
-    """The job that runs a unit in a child and reports its one outcome."""
+def job_of(unit, report, niceness=0):
+    """The job that runs a unit in a child, by so much nicer to others, and reports its one outcome."""
     context = context_of(unit)
     messages = []
 
@@ -133,9 +134,11 @@ def job_of(unit, report):
             fields["detail"] = ending.output[-KEPT_DETAIL:]
         report(messages[0])
 
-    return supervise.ChildJob(
-        lambda send: attempt(unit, context, send), unit.request["timeout_s"], messages.append, on_end
-    )
+    def work(send):
+        os.nice(niceness)
+        attempt(unit, context, send)
+
+    return supervise.ChildJob(work, unit.request["timeout_s"], messages.append, on_end)
 
 
 def run_unit(unit, report):
