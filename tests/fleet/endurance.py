@@ -120,7 +120,7 @@ def taken_back(room: Path, count: int) -> None:
     say(f"{count} environments are as they were, byte for byte")
 
 
-def kills(room: Path, count: int, limit_s: float) -> None:
+def kills(room: Path, seed: int, count: int, limit_s: float) -> None:
     """Kill nodes in the middle of a repair, on two lanes, for as long as there is time."""
     fleet = ready(room, LANES)
     ended: Counter[str] = Counter()
@@ -130,7 +130,7 @@ def kills(room: Path, count: int, limit_s: float) -> None:
     guard = threading.Lock()
 
     def lane(node: str) -> None:
-        chance = random.Random(f"kills {node}")
+        chance = random.Random(f"kills {seed} {node}")
         env = fleet.room / "nodes" / node / "env"
         before = manifest(env)
         span = _timed(lambda: _applied(fleet, node))
@@ -210,7 +210,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     parts = {
         "thousand": lambda room: thousand(room, given.seed, given.nodes or NODES),
-        "kills": lambda room: kills(room, given.kills, given.minutes * 60),
+        "kills": lambda room: kills(room, given.seed, given.kills, given.minutes * 60),
         "undo": lambda room: taken_back(room, given.nodes or 64),
     }
     for part in given.parts:
