@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: site test-site onefile fleet-unit looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: site test-site wheel onefile fleet-unit looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -25,7 +25,8 @@ help:
 	@echo "make fleet      repairs of many machines by real Ansible, and by Slurm after make fleet-slurm, and 200 fleets of 1,000"
 	@echo "                machines on a model of the engine (half an hour; a package index once)"
 	@echo "make fleet-slurm Debian's Slurm for these tests, below build/ (as root on Debian; a minute)"
-	@echo "make fleet-unit one file of envmedic and uv for the machines of a fleet, dist/envmedic-node.pex (a package index once)"
+	@echo "make fleet-unit one file of envmedic and uv for the machines of a fleet, dist/envmedic-node.pex, or with a Python of its own"
+	@echo "                from UNIT_ARCHIVE (a package index once)"
 	@echo "make fleet-demo a small real fleet by Ansible, with a machine killed in the middle of its repair (minutes; a package index once)"
 	@echo "make test-locks every environment that a test repairs, made again from its locks (most of an hour)"
 	@echo "make test-install  wheel and source archive installed by uv tool and pipx on every Python that is here (minutes)"
@@ -144,20 +145,21 @@ fleet-demo: $(COMPILED) $(FLEET_TOOLS)/.made
 test-install: $(INSTALLED)
 	$(BIN)/python -m tests.install
 
+wheel: $(INSTALLED)
+	rm -rf build/wheel && $(BIN)/uv build --quiet --wheel --out-dir build/wheel .
+
 # The core in one file, with its libraries; ONEFILE=repair,mcp takes the extras too. For this Python and machine.
 ONEFILE ?=
-onefile: $(INSTALLED)
-	rm -rf build/wheel && $(BIN)/uv build --quiet --wheel --out-dir build/wheel .
+onefile: wheel
 	mkdir -p dist && $(BIN)/uv tool run --quiet --from 'pex>=2.33' pex --resolver-version pip-2020-resolver \
 	    "envmedic$(if $(ONEFILE),[$(ONEFILE)]) @ file://$$(echo $(CURDIR)/build/wheel/*.whl)" -c envmedic -o dist/envmedic.pex
 	dist/envmedic.pex --version
 
-# One file for the machines of a fleet: the core and uv, for each Python that is named
+# One file for the machines of a fleet: the core and uv, for each Python that is named, or with a Python of its own from an archive
 UNIT_PYTHONS ?= $(PYTHON)
-fleet-unit: onefile
-	$(BIN)/uv tool run --quiet --from 'pex>=2.33' pex --resolver-version pip-2020-resolver $(addprefix --python ,$(UNIT_PYTHONS)) \
-	    --venv prepend --python-shebang '/usr/bin/env python3' "envmedic @ file://$$(echo $(CURDIR)/build/wheel/*.whl)" uv \
-	    -c envmedic -o dist/envmedic-node.pex
+fleet-unit: wheel
+	$(BIN)/python -m tests.fleet.unit build/wheel/*.whl $(addprefix --python ,$(UNIT_PYTHONS)) \
+	    $(addprefix --machine ,$(UNIT_MACHINE)) $(addprefix --archive ,$(UNIT_ARCHIVE)) $(addprefix --sha256 ,$(UNIT_SHA256))
 
 test-locks: $(COMPILED)
 	ENVMEDIC_TEST_LOCKS=1 ENVMEDIC_TEST_CONDA=1 ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto --timeout 900 tests/envs tests/conda/test_repairs.py

@@ -46,11 +46,8 @@ def python_package(minor: str, room: Path) -> Package:
 
     Where Python has a shared library, the interpreter finds it by that search path only.
     """
-    said = json.loads(subprocess.check_output([interpreter(minor), "-c", _LAYOUT], text=True))
-    if said["debian"]:
-        pytest.skip(f"Python {minor} here has the distribution's own layout, no package can be made of it")
     stage = room / f"python-{minor}"
-    _stage(said, minor, stage)
+    said = staged(minor, stage)
     files_of = [path for path in sorted(stage.rglob("*")) if path.is_file() and not path.is_symlink()]
     moving = [path for path in files_of if _replace_root(path, said["root"])]
     # Bytecode that knows its source by hash stays true whatever times an installer gives to files.
@@ -117,7 +114,11 @@ def _console_scripts(text: str) -> list[str]:
     return points
 
 
-def _stage(said: dict[str, str], minor: str, stage: Path) -> None:
+def staged(minor: str, stage: Path) -> dict[str, str]:
+    """Copy an installed Python without its packages to `stage`, and tell how it is laid out. Skips the test where it is Debian's."""
+    said: dict[str, str] = json.loads(subprocess.check_output([interpreter(minor), "-c", _LAYOUT], text=True))
+    if said["debian"]:
+        pytest.skip(f"Python {minor} here has the distribution's own layout, no package can be made of it")
     shutil.rmtree(stage, ignore_errors=True)
     library = stage / "lib" / f"python{minor}"
     shutil.copytree(said["stdlib"], library, ignore=_unwanted, symlinks=True)
@@ -131,6 +132,14 @@ def _stage(said: dict[str, str], minor: str, stage: Path) -> None:
     if said["shared"]:
         shutil.copy(Path(said["libdir"]) / said["library"], stage / "lib" / said["library"])
         (stage / "lib" / f"libpython{minor}.so").symlink_to(said["library"])
+    return said
+
+
+def moved(path: Path, libraries: str) -> None:
+    """Give a compiled file another search path, and take what is there for debuggers alone."""
+    path.chmod(path.stat().st_mode | 0o200)
+    subprocess.run(["strip", "--strip-debug", path], check=True)
+    subprocess.run([patchelf(), "--set-rpath", libraries, path], check=True)
 
 
 def _unwanted(_folder: str, names: list[str]) -> set[str]:
@@ -141,9 +150,7 @@ def _replace_root(path: Path, root: str) -> bool:
     """Put the placeholder where `root` is, and tell whether the file holds it now."""
     data = path.read_bytes()
     if data.startswith(b"\x7fELF"):
-        path.chmod(path.stat().st_mode | 0o200)
-        subprocess.run(["strip", "--strip-debug", path], check=True)
-        subprocess.run([patchelf(), "--set-rpath", f"{PLACEHOLDER}/lib", path], check=True)
+        moved(path, f"{PLACEHOLDER}/lib")
         return True
     if b"\0" in data or root.encode() not in data:
         return False
