@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: site test-site wheel onefile fleet-unit looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: site test-site wheel onefile fleet-unit looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm fleet-sshd test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -25,6 +25,7 @@ help:
 	@echo "make fleet      repairs of many machines by real Ansible, and by Slurm after make fleet-slurm, and 200 fleets of 1,000"
 	@echo "                machines on a model of the engine (half an hour; a package index once)"
 	@echo "make fleet-slurm Debian's Slurm for these tests, below build/ (as root on Debian; a minute)"
+	@echo "make fleet-sshd Debian's sshd for the test over real SSH, which runs as root, below build/"
 	@echo "make fleet-unit one file of envmedic and uv for the machines of a fleet, dist/envmedic-node.pex, or with a Python of its own"
 	@echo "                from UNIT_ARCHIVE (a package index once)"
 	@echo "make fleet-demo a small real fleet by Ansible, with a machine killed in the middle of its repair (minutes; a package index once)"
@@ -138,6 +139,11 @@ fleet: $(COMPILED) $(FLEET_TOOLS)/.made
 fleet-slurm:
 	mkdir -p build
 	unshare -m bash tests/fleet/slurm.sh $(CURDIR)/build/fleet-slurm
+
+# Debian's sshd for these tests, unpacked and not installed
+fleet-sshd:
+	rm -rf build/fleet-sshd && mkdir -p build/fleet-sshd
+	cd build/fleet-sshd && apt-get download -q openssh-server libwrap0 && for file in *.deb; do dpkg-deb -x "$$file" .; done
 
 fleet-demo: $(COMPILED) $(FLEET_TOOLS)/.made
 	$(BIN)/python -m tests.fleet.demo

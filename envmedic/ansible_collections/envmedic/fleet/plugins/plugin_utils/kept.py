@@ -6,6 +6,7 @@ import os
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.common.text.converters import to_bytes, to_text
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
 
 class Kept(ActionBase):
@@ -17,17 +18,14 @@ class Kept(ActionBase):
         own = dict(self._task.args)
         results, dest = own.get("results"), own.get("dest")
         try:
-            try:
-                self._make_tmp_path()
-                if own.get("plan"):
-                    own["plan"] = self._carried(own["plan"])
-                if own.get("log"):
-                    own["log_text"] = to_text(_read(own.pop("log")))
-                found = self._execute_module(module_args=own, task_vars=task_vars)
-            except AnsibleConnectionFailure as error:
-                found = {"failed": True, "outcome": "unknown", "msg": "it was not reached: %s" % to_text(error)}
-            finally:
-                self._remove_tmp_path(self._connection._shell.tmpdir, force=True)
+            self._make_tmp_path()
+            if own.get("plan"):
+                own["plan"] = self._carried(own["plan"])
+            if own.get("log"):
+                own["log_text"] = to_text(_read(own.pop("log")))
+            found = self._execute_module(module_args=own, task_vars=task_vars)
+        except AnsibleConnectionFailure as error:
+            found = {"failed": True, "outcome": "unknown", "msg": "it was not reached: %s" % to_text(error)}
         except BaseException as error:  # also the task's own time limit
             self._keep(results, {"msg": "it was cut off: %s" % (to_text(error) or type(error).__name__)}, task_vars)
             raise
@@ -43,6 +41,13 @@ class Kept(ActionBase):
         found.pop("stdout_lines", None)
         result.update(found)
         return result
+
+    def cleanup(self, force=False):
+        """Remove what was taken to the machine. Ansible would call one that died meanwhile unreachable, and not count it."""
+        try:
+            super().cleanup(force)
+        except AnsibleConnectionFailure as error:
+            Display().warning("what was taken to the machine is there still: %s" % to_text(error))
 
     def _carried(self, path):
         """Take a file of the controller to the machine; the path there."""
