@@ -28,17 +28,15 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fleet.unit", description=__doc__)
     parser.add_argument("wheel", type=Path, help="of envmedic")
     parser.add_argument("--python", action="append", default=[], help="that the machines have; can be repeated")
-    parser.add_argument("--machine", choices=bundle.MACHINES.values(), default=HERE, help="that it is for")
+    parser.add_argument("--machine", choices=bundle.MACHINES.values(), help="that it is for, if not this one")
     parser.add_argument("--archive", type=Path, help="of a Python, as python-build-standalone's `install_only`")
     parser.add_argument("--sha256", help="of the archive")
     given = parser.parse_args(arguments)
     DIST.mkdir(exist_ok=True)
     try:
-        if given.archive:
-            archive = bundle.read(given.archive, given.sha256)
-            machine, out = archive.machine, bundle.make(archive, given.wheel, DIST)
-        else:
-            machine, out = given.machine, pex(given.wheel, given.python, given.machine, DIST)
+        archive = given.archive and bundle.read(given.archive, given.sha256)
+        machine = archive.machine if archive else given.machine or HERE
+        out = bundled(archive, given.wheel, given.machine) if archive else pex(given.wheel, given.python, machine, DIST)
     except bundle.UnitError as error:
         parser.exit(1, f"error: {error}\n")
     say(f"{out.relative_to(DIST.parent)}: {out.stat().st_size / 1e6:.0f} MB, for {machine}")
@@ -50,6 +48,13 @@ def main(arguments: Sequence[str]) -> int:
         return subprocess.run([out, "--version"], env=variables, check=False).returncode
 
 
+def bundled(archive: bundle.PythonArchive, wheel: Path, machine: str | None) -> Path:
+    """Make one with the Python of an archive. Raises UnitError where that is for another machine than was asked for."""
+    if machine not in (None, archive.machine):
+        raise bundle.UnitError(f"{archive.path} has a Python for {archive.machine}, not for {machine}")
+    return bundle.make(archive, wheel, DIST)
+
+
 def pex(wheel: Path, pythons: Sequence[str], machine: str, place: Path) -> Path:
     """Make one for Pythons by their names. Raises UnitError where another machine's have no version in their names."""
     out = place / ("envmedic-node.pex" if machine == HERE else f"envmedic-node-{machine}.pex")
@@ -59,8 +64,9 @@ def pex(wheel: Path, pythons: Sequence[str], machine: str, place: Path) -> Path:
     done = subprocess.run([*tool, *targets, *form, f"envmedic @ {wheel.resolve().as_uri()}", "uv"], check=False)
     if done.returncode:
         raise bundle.UnitError("pex has failed, and says why above")
-    with zipfile.ZipFile(out) as made:
-        bundle.need_machine(((name, made.open(name).read(bundle.HEAD)) for name in made.namelist()), machine)
+    if machine != HERE:
+        with zipfile.ZipFile(out) as made:
+            bundle.need_machine(((name, made.open(name).read(bundle.HEAD)) for name in made.namelist()), machine)
     return out
 
 
