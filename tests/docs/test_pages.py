@@ -169,7 +169,7 @@ def test_variables_of_the_pages_are_options() -> None:
     unknown = (
         words
         - {name.upper().replace("-", "_") for name in options}
-        - {"TEST_REAL", "TEST_PROCESSES", "CORPUS", "THEME"}
+        - {"TEST_REAL", "TEST_PROCESSES", "CORPUS", "THEME", "NODE_ROOT"}
     )
     assert unknown == set()
     assert "TORCH_INDEX" in words
