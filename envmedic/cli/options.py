@@ -21,6 +21,8 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _TIMES = {"h": 3600.0, "d": 86400.0, "w": 604800.0}
 _ANY_WIDTH = 80
+VERB = "VERB"
+"""Stands for the verb of a command in its usage."""
 _SIZES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -68,7 +70,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and exiting, so that ``--json`` can report it."""
+        if message.endswith(f": {VERB}"):
+            message = f"{self.prog} takes one of {', '.join(self._choices())}"
         raise InputError(message, hint=f"See `{self.prog} --help`")
+
+    def _choices(self) -> list[str]:
+        """The names of commands or verbs."""
+        return [name for action in self._subparsers_actions() for name in action.choices]
+
+    def _subparsers_actions(self) -> list[argparse._SubParsersAction[Parser]]:
+        return [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse all words. Raises InputError that names the command whose words are not understood."""
@@ -95,10 +106,7 @@ class Parser(argparse.ArgumentParser):
 
     def _of_command(self, command: str | None) -> argparse.ArgumentParser:
         """The parser of one command, this one where there is none."""
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction) and command:
-                return action.choices[command]  # type: ignore[no-any-return]
-        return self
+        return next((action.choices[command] for action in self._subparsers_actions() if command), self)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Check as argparse does, and suggest the choice that is likely meant."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from envmedic import __version__
-from envmedic.cli.options import Parser, age, at_least, compute_capability, installer, seconds, sentence, size
+from envmedic.cli.options import VERB, Parser, age, at_least, compute_capability, installer, seconds, sentence, size
 from envmedic.model.registries.installers import DEFAULT, DEFAULT_OF_CONDA, INSTALLERS
 
 DESCRIPTION = "Repair a broken PyTorch/CUDA environment in a clone, prove it, and swap it in atomically."
@@ -35,7 +35,7 @@ def build_parser() -> Parser:
         "--version",
         action="version",
         version=f"envmedic {__version__}",
-        help="print the version; with -v also the days of the compatibility tables",
+        help="print the version; with -v also the dates of the compatibility tables",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     _command(commands, "diagnose", "say what is wrong: from an error text, an environment, or both", _diagnose)
@@ -74,14 +74,14 @@ def build_parser() -> Parser:
     _command(
         commands,
         "fleet",
-        "compare and repair many machines from the documents that they sent; opens no connection",
+        "compare and repair many machines: writes files for Ansible or Slurm, opens no connection",
         _fleet,
         bare=True,
     )
     _command(commands, "lock", "write a lock file of exactly what is installed", _lock)
-    _command(commands, "mcp", "serve coding agents by the Model Context Protocol on stdin and stdout", bare=True)
-    _command(commands, "agents", "print the lines for AGENTS.md that tell coding agents of envmedic", bare=True)
-    _command(commands, "notebook", "print the lines by which notebooks load envmedic", _notebook, bare=True)
+    _command(commands, "mcp", "serve coding agents over the Model Context Protocol, on stdin and stdout", bare=True)
+    _command(commands, "agents", "print lines for AGENTS.md that tell coding agents about envmedic", bare=True)
+    _command(commands, "notebook", "print the lines that load envmedic in a notebook", _notebook, bare=True)
     _command(commands, "completion", "print a shell completion script", _completion, bare=True)
     return parser
 
@@ -473,7 +473,7 @@ def _prune(parser: Parser) -> None:
 
 def _verbs(parser: Parser) -> Callable[[str, str], Parser]:
     """Return what adds a verb, with its meaning, to a command."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    verbs = parser.add_subparsers(dest="verb", metavar=VERB, required=True, parser_class=Parser)
 
     def verb(name: str, meaning: str) -> Parser:
         found: Parser = verbs.add_parser(name, help=meaning, description=sentence(meaning))

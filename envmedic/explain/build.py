@@ -46,7 +46,7 @@ def _unknown(topic: str, playbooks: Sequence[LoadedPlaybook]) -> InputError:
     return InputError(
         f"There is no fault and no playbook {topic!r}",
         cause=f"did you mean {' or '.join(near)}?" if near else None,
-        hint="Known ones: " + ", ".join(known),
+        hint="`envmedic playbooks list` has all of them, by fault",
     )
 
 

@@ -84,8 +84,9 @@ def _shown(value: FactValue) -> str:
 def step_line(step: PlaybookStep) -> str:
     """What a step of a playbook does. Placeholders stay: facts fill them when a plan is made."""
     if isinstance(step, PurgeStep):
-        what = f"remove {', '.join(step.distributions)}, every copy" if step.distributions else "remove"
-        return what + (", and what interrupted removals left" if step.leftovers else "")
+        parts = [f"{', '.join(step.distributions)}, every copy"] if step.distributions else []
+        parts += ["leftovers of interrupted removals"] if step.leftovers else []
+        return "remove " + ", and ".join(parts)
     if isinstance(step, InstallStep):
         where = f" in the CUDA variant {step.variant}" if step.variant else ""
         return f"install {', '.join(step.requirements)}{where}"
@@ -95,7 +96,7 @@ def step_line(step: PlaybookStep) -> str:
     if isinstance(step, RebuildStep):
         return f"build {step.distribution} anew from its recorded source, for the installed torch and the GPUs present"
     if isinstance(step, ReinstallStep):
-        return f"put conda packages in place again, without what lies over them: {', '.join(step.packages)}"
+        return f"reinstall conda packages, without the wheels that overwrote them: {', '.join(step.packages)}"
     if isinstance(step, SetEnvStep):
         return "keep in the environment: " + " ".join(f"{name}={value}" for name, value in step.variables.items())
     if isinstance(step, UnsetEnvStep):

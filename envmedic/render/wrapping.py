@@ -78,8 +78,8 @@ def _places(whole: str, indent: int, cells: int, measure: Measure) -> list[int]:
     for word in _BREAK.finditer(whole):
         # spaces after a word may go over the edge: they are cut off below
         size = measure(word[0].rstrip())
-        # a row that holds only its indentation is not broken again: the word would never fit
-        if used + size > cells and used > (indent if cuts else 0):
+        # at the indent of later rows the word is broken instead: in the next row it would have no more room
+        if used + size > cells and used > indent and whole[: word.start()].strip():
             cuts.append(word.start())
             used = indent
         start, rest = word.start(), word[0]

@@ -37,7 +37,7 @@ COLOUR = re.compile(r"\x1b\[\d+m")
         (["apply", "--max-rounds", "0"], "'0' is not a whole number from 1 on"),
         (["apply", "--clone", "magic"], "invalid choice: 'magic'"),
         (["apply", "--allow", "all"], "invalid choice: 'all'"),
-        (["playbooks"], "VERB"),
+        (["playbooks"], "envmedic playbooks takes one of list, show"),
     ],
 )
 def test_wrong_words(words: list[str], says: str) -> None:

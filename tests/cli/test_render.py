@@ -186,7 +186,7 @@ def test_the_verdict_names_the_two_versions_that_disagree_and_the_repair() -> No
     lines = PLAIN.text(diagnosis_lines(found))
     assert lines[0] == "✗ torchvision 0.18.1 does not work with torch 2.5.1"
     assert any(row.endswith("needs torch 2.3.1  ← wrong one") for row in lines)
-    repair = "torchvision 0.18.1 → 0.20.1; torch stays 2.5.1; replaces 7.0 MB of files; in a copy, and undo goes back"
+    repair = "torchvision 0.18.1 → 0.20.1; torch stays 2.5.1; replaces 7.0 MB in a copy; undo goes back"
     assert f"  Repair  {repair}" in lines
     # another fault in the same environment is not about that pair
     other = msgspec.structs.replace(found, findings=(msgspec.structs.replace(FINDING, summary="numpy is too new"),))

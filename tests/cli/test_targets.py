@@ -52,7 +52,7 @@ def test_a_text_without_any_environment_is_read_alone(reader: Shell, tmp_path: P
     log.write_text("RuntimeError: operator torchvision::nms does not exist\n", encoding="utf-8")
     done = reader.envmedic("diagnose", "--json", str(log))
     assert done.document["prefix"] is None, done.told()
-    assert "no environment is named and none is active: the text alone is read" in done.lines
+    assert "no environment is named and none is active: only the text is read" in done.lines
 
 
 def test_a_path_that_is_no_text(reader: Shell) -> None:

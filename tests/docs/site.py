@@ -33,7 +33,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "library.md",
         ),
     ),
-    ("Write", ("playbooks.md",)),
+    ("Write", ("playbooks.md", "facts.md")),
     ("Look up", ("commands.md", "terminal-ui.md", "documents.md")),
     ("Understand", ("how-it-works.md", "security.md", "tables.md", "faults.md", "gpu-replays.md", "benchmarks.md")),
     ("Take part", ("contributing.md", "development.md", "changelog.md")),

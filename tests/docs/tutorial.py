@@ -41,81 +41,76 @@ class Step:
     """How many lines of its output are shown; all by default."""
 
 
-PREPARED = ("make demo", ". .demo/settings", f"envmedic undo -p {ENV} --yes")
+PREPARED = ("make demo", ". .demo/settings")
 """What comes before the first step, by hand."""
 TITLE = f"""\
 # Tutorial
 
-An environment is broken, envmedic says how, repairs a copy, proves the copy, swaps it in, and goes back again. It takes
-five minutes and neither a GPU nor PyTorch: the environment is made of **miniatures**, wheels in pure Python that have
-around them what the real ones have, and break as they do. In a checkout:
+You diagnose a broken environment, repair a copy, check the copy, swap it in, and go back again. This takes five minutes, and
+needs neither a GPU nor PyTorch: the environment is made of **miniatures**, tiny wheels in pure Python with the metadata and
+layout of the real ones, so that they break the same way. In a checkout:
 
 ```console
 $ {PREPARED[0]}
 ```
 
-runs this story by itself and leaves its environment, repaired, in `.demo/`. With envmedic on your PATH you can follow it
-there command by command, once the environment is broken again:
+runs the whole story and leaves the broken environment in `.demo/`. Then follow it command by command, with envmedic on your
+PATH. First let this shell take wheels from `.demo` only, since a real torchvision would not fit the miniature of torch:
 
 ```console
 $ {PREPARED[1]}
-$ {PREPARED[2]}
 ```
 
-The first line makes wheels come from `.demo` alone in this shell: a real torchvision would not fit a miniature of torch.
-
-Every command below was run as it stands, and what is below it is what it printed.
+Every command below was run as shown, and printed what stands below it.
 """
 STEPS = (
     Step(
-        "## A program fails\n\nThe program finds objects in pictures. It used to run; then somebody installed a torchvision "
-        "that belongs to another torch.",
+        "## A program fails\n\nThe program finds objects in pictures. It used to run. Then somebody installed a "
+        "torchvision that was built for another torch.",
         f"{PYTHON} {PROGRAM}",
         code=1,
         saved=LOG,
     ),
     Step(
-        f"## What is it?\n\nThe error text is in a file now, `{LOG}`. `-p` names the environment; without it, the active one "
-        "is meant. The lines with `+` speak for the finding, each with where it was seen. Exit code 1 says that there is a "
-        "fault.",
+        f"## What is it?\n\nThe error text is now in the file `{LOG}`. `-p` names the environment; without it, envmedic takes "
+        "the active one. The lines with `+` are facts that confirm the finding. Exit code 1 means that envmedic found a fault.",
         f"envmedic diagnose -p {ENV} {LOG}",
         code=1,
     ),
-    Step("In plain words, for somebody who meets it for the first time:", "envmedic explain nms-cuda", lines=12),
+    Step("In plain words, if you have never met this fault:", "envmedic explain nms-cuda", lines=12),
     Step(
-        "## What would a repair do?\n\nA plan says it all: what changes, from which wheels, by which commands, and which "
-        "checks decide. Nothing is changed yet. This machine has no GPU, and `--no-gpu` accepts that none proves the repair; "
-        "without it the plan would be made, and its repair refused at the end.",
+        "## What would a repair do?\n\nThe plan shows what would change, and which checks decide; `-v` adds "
+        "every wheel and command. Nothing is changed yet. This machine has no GPU: `--no-gpu` accepts a repair that is not "
+        "proven on one. Without it, `apply` would refuse to begin.",
         f"envmedic plan -p {ENV} --log {LOG} --no-gpu -o {PLAN}",
     ),
     Step(
-        "## The repair\n\nThe plan that was looked at is the one that is carried out; it would be refused if the "
-        "environment had changed since. The checks run on the copy before the first step (the fault must show) and after the "
-        "last one. Only then are copy and environment exchanged, in one instant.",
+        "## The repair\n\n`apply` carries out exactly the plan that you looked at, and refuses it if the environment has "
+        "changed since. The checks run on the copy before the first step (the fault must show there) and after the last one. "
+        "Then copy and environment are swapped in one instant.",
         f"envmedic apply {PLAN} --yes --no-gpu",
     ),
     Step("The program runs:", f"{PYTHON} {PROGRAM}"),
     Step(
-        "## Is it sound?\n\n`verify` runs the checks on the environment as it is, whenever you like. Exit code 0: all "
-        "passed.",
+        "## Is it sound?\n\n`verify` runs the checks on the environment as it is. Exit code 0 means that all passed.",
         f"envmedic verify -p {ENV} --no-gpu --profile quick",
     ),
     Step(
-        "Would this command undo the repair? It is not run:",
+        "Would this command undo the repair? `guard` answers without running it:",
         f"envmedic guard -p {ENV} 'pip install torchvision==0.18.1'",
         1,
     ),
-    Step("## And back\n\nEvery repair is kept, and can be undone.", f"envmedic history -p {ENV}"),
+    Step("## And back\n\nenvmedic keeps the environment as it was before the repair.", f"envmedic history -p {ENV}"),
     Step("`undo` brings back the old environment byte for byte, without a network:", f"envmedic undo -p {ENV} --yes"),
-    Step("The fault is back, as it was:", f"{PYTHON} {PROGRAM}", code=1, lines=3),
-    Step("And `redo` takes the repair again:", f"envmedic redo -p {ENV} --yes"),
+    Step("The fault is back:", f"{PYTHON} {PROGRAM}", code=1, lines=3),
+    Step("`redo` brings the repair back:", f"envmedic redo -p {ENV} --yes"),
     Step("", f"{PYTHON} {PROGRAM}"),
 )
 END = """\
 ## From here
 
 - Your own case: `envmedic run -- python train.py`, or `envmedic diagnose error.log` with the error text that you have.
-- On a terminal, `envmedic` alone opens all of this as an application.
+- `envmedic` without a command opens the [terminal UI](terminal-ui.md), which does all of this.
 - [Faults by name](faults-by-name/index.md), [moving torch forward](upgrading.md), [offline](offline.md),
   [clusters](clusters.md), [containers](containers.md), [every command](commands.md).
 """

@@ -42,7 +42,7 @@ def test_help_is_about_the_part_that_has_the_focus() -> None:
     ("size", "parts"),
     [
         (SMALL, ["environments", "findings", "paste"]),  # a line each for host and environment: nothing to scroll
-        (LARGE, ["environments", "host", "about", "findings", "paste"]),
+        (LARGE, ["environments", "findings", "about", "host", "paste"]),
     ],
 )
 def test_every_part_is_reached_by_keys_alone(size: tuple[int, int], parts: list[str]) -> None:

@@ -51,7 +51,6 @@ def no_way(facts: Facts, considered: planner.Proposals) -> NoSolution:
             cause="; ".join(dict.fromkeys(filter(None, sound))) or None,
             hint=_changed(facts)
             or "Run the program again: envmedic run -- CMD; if it still fails, name the environment that it runs in with -p",
-            details=reasons,
         )
     if environment is not None and environment.torch is None and environment.distribution("torch") is None:
         hint = "Name the environment that the program runs in; this one has no torch"

@@ -65,8 +65,8 @@ def _prefix(args: argparse.Namespace, settings: Settings, output: CommandOutput)
     except NoneActive as error:
         if not args.logs:
             raise
-        output.narrate("no environment is named and none is active: the text alone is read")
-        output.narrate(f"the files of one would confirm or refute it, and lead to a plan. {error.hint}")
+        output.narrate("no environment is named and none is active: only the text is read")
+        output.narrate(f"An environment would confirm or refute it, and allow a plan. {error.hint}")
         return None
 
 

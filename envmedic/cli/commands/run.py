@@ -78,7 +78,7 @@ def _environment(argv: tuple[str, ...], output: CommandOutput) -> Path | None:
         return find_prefix(NamedTarget(prefix=str(found) if found else None))
     except EnvmedicError as error:
         # the text alone still gives a diagnosis
-        output.narrate(f"No facts of an environment: {error.summary}")
+        output.narrate(f"Only the text is read: {error.summary}")
         return None
 
 

@@ -96,7 +96,7 @@ _COMPANION: tuple[tuple[str, FactType, str], ...] = (
     ("coherent", "bool", "whether the compatibility data accepts it beside the installed torch"),
     ("owner", "string", "who installed it, one of pip, uv, conda and other"),
     ("copies", "int", "number of installed metadata directories"),
-    ("leftovers", "int", "number of leftovers that carry its name"),
+    ("leftovers", "int", "number of leftover files or directories of an older copy"),
 )
 
 

@@ -174,8 +174,7 @@ def _none_active() -> NoneActive:
         "No environment is named and none is active",
         cause="neither VIRTUAL_ENV nor CONDA_PREFIX is set",
         hint=(f"Perhaps it is this one: {near}. " if near else "")
-        + "Activate the environment, or name it with -p PREFIX, -n NAME or --python PATH; "
-        "`envmedic diagnose --log-only LOG` looks at a text without any",
+        + "Activate the environment, or name it with -p DIR, -n NAME or --python PATH; `envmedic envs` lists what is found",
     )
 
 

@@ -13,6 +13,7 @@ from envmedic.render.text import Cell, Line, Tone, joined, line, part, table, vi
 STATUS_TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 COLLAPSED_FROM = 4
 """So many passed import checks, or checks skipped or failed for one reason, are shown as one row."""
+_NAMES_SHOWN = 4
 
 
 def outcome_lines(outcomes: Sequence[Outcome]) -> list[Line]:
@@ -71,10 +72,17 @@ def _alike_lines(alike: Mapping[tuple[str, str], Sequence[Outcome]]) -> list[Lin
     """A line for each reason, with the checks, without their parts."""
     lines = []
     for (status, reason), items in alike.items():
-        names = ", ".join(dict.fromkeys(name_of(item.check) for item in items))
+        names = some(dict.fromkeys(name_of(item.check) for item in items))
         how = "skipped" if status == "skip" else "failed"
         lines.append(line(f"  {len(items)} {how} on GPUs, {reason}: {names}"))
     return lines
+
+
+def some(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    listed = list(names)
+    more = len(listed) - _NAMES_SHOWN
+    return ", ".join(listed[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def verification_lines(verification: Verification) -> list[Line]:

@@ -214,9 +214,9 @@ def outlook_line(outlook: RepairOutlook) -> Line:
                   part(" → "), part(item.after or "removed", "good")]  # fmt: skip
     more = f" and {outlook.more} more" if outlook.more else ""
     stays = f"; torch stays {outlook.torch}" if outlook.torch else ""
-    cost = f"; replaces {size(outlook.replaced_bytes)} of files" if outlook.replaced_bytes else ""
+    cost = f"; replaces {size(outlook.replaced_bytes)}" if outlook.replaced_bytes else ";"
     what = moves or [part(outlook.title)]
-    return joined(*what, f"{more}{stays}", part(f"{cost}; in a copy, and undo goes back", "dim"))
+    return joined(*what, f"{more}{stays}", part(f"{cost} in a copy; undo goes back", "dim"))
 
 
 def _outlook(outlook: RepairOutlook) -> list[Line]:

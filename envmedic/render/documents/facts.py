@@ -48,7 +48,7 @@ def _altered(item: DistributionContent) -> str:
 def host_rows(host: Host) -> list[tuple[str, str]]:
     """The system, and everything that matters for GPUs and for building."""
     rows = [
-        ("system", f"{host.distribution or host.system}, {host.machine}, kernel {host.kernel}, glibc {host.glibc}"),
+        ("system", _system(host)),
         ("driver", _driver(host)),
     ]
     rows += [("gpu", _gpu(gpu)) for gpu in host.gpus]
@@ -56,6 +56,12 @@ def host_rows(host: Host) -> list[tuple[str, str]]:
     rows += [("compiler", f"{item.name} {item.version or '?'} at {item.path}") for item in host.compilers]
     # LD_LIBRARY_PATH and its like can be longer than a screen
     return rows + [("variable", shortened(f"{item.name}={item.value}")) for item in host.variables]
+
+
+def _system(host: Host) -> str:
+    parts = (("kernel", host.kernel), ("glibc", host.glibc))
+    known = (f"{name} {value}" for name, value in parts if value)
+    return ", ".join([host.distribution or host.system, host.machine, *known])
 
 
 def _gpu(gpu: Gpu) -> str:

@@ -52,7 +52,7 @@ def state_item(state: GenerationLine, cells: int) -> list[Line]:
     if item is None:
         now = state.key == NOW
         head, tone, note = "Now" if now else "As it was found", "bold", "live" if state.first and not now else ""
-        detail = "what is there, whoever changed it" if now else "before the first repair"
+        detail = "the environment as it is" if now else "before the first repair"
     else:
         head = f"{'* ' if item.live else ''}{when(item.started)}"
         tone = "good" if item.live else "plain" if item.state == "done" else "dim"
@@ -92,7 +92,7 @@ def state_page(
     if state.generation is not None:
         return generation_page(state.generation)
     if state.key == NOW:
-        return [line("What is there now", "bold"), line(""), *_outside(outside)]
+        return [line("The environment as it is now", "bold"), line(""), *_outside(outside)]
     kept = any(item.kept and item.parent is None for item in history.generations)
     told = "It is there now." if state.first else "u brings it back." if kept else "Its tree was removed by prune."
     return [line("The environment as envmedic first found it", "bold"), line(""), line(told)]
@@ -160,7 +160,7 @@ def undo_question(history: History, to: str | None, command: str) -> list[Line]:
         line(f"{history.prefix} comes back {target}, byte for byte.", "bold"),
         *([line(""), line("This is taken back:"), *what] if what else []),
         line(""),
-        line("The tree that is there now is kept, and redo brings it back. It takes moments."),
+        line("The present state is kept, and redo brings it back. This takes seconds."),
         line(""),
         line(f"$ {command}", "dim"),
     ]
@@ -173,7 +173,7 @@ def redo_question(history: History, item: Generation, command: str) -> list[Line
         line(""),
         *(line(f"  {text}") for text in item.changes),
         line(""),
-        line("It is checked in place, and taken back if it doesn't work. What is there now is kept for undo."),
+        line("It is checked in place, and taken back if it doesn't work. The present state is kept for undo."),
         line(""),
         line(f"$ {command}", "dim"),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from envmedic.model.checks import Outcome, Status
 from envmedic.model.record import Record
 from envmedic.render.cells import end, middle, padded, width
-from envmedic.render.documents.checks import COLLAPSED_FROM, STATUS_TONES
+from envmedic.render.documents.checks import COLLAPSED_FROM, STATUS_TONES, some
 from envmedic.render.progress.repair_state import CheckRow
 from envmedic.render.style import duration
 from envmedic.render.text import Line, TextPart, line, part
@@ -72,7 +72,7 @@ def _skips(rows: Sequence[CheckRow], left_out: Sequence[CheckRow]) -> list[Line]
                 names.append(row.last.check)
     return [
         line(
-            f"skipped: {reason or 'without a reason'}" + (f": {', '.join(dict.fromkeys(names))}" if names else ""),
+            f"skipped: {reason or 'without a reason'}" + (f": {some(dict.fromkeys(names))}" if names else ""),
             "dim",
         )
         for reason, names in reasons.items()

@@ -182,7 +182,7 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     # the clone is beside the environment: the common directory is named once
     beside = record.plan.real_prefix.rpartition("/")[0] + "/"
     in_one_step = record.exchange == "exchange"
-    swap = "both trees change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
+    swap = "both change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
     gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
     passed = "repaired and passed every check that could run here"
     done = passed if record.outcome != "partial" else "better, but a part of what was reported remains"
@@ -194,9 +194,9 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
         *pairs(
             [
                 ("environment", record.prefix),
-                ("its new tree", asked.tree.removeprefix(beside)),
-                ("swapped", swap),
-                ("kept for undo", f"the old tree: {record.transaction}"),
+                ("repaired copy", asked.tree.removeprefix(beside)),
+                ("swap", swap),
+                ("for undo", f"the old environment is kept as {record.transaction}"),
                 ("checks", _counts(record) + gpu),
             ]
         ),

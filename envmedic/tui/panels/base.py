@@ -60,7 +60,10 @@ class Panel(ModalScreen[R], Generic[R]):
 class TextPanel(Panel[None]):
     """Something to read."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,q", "close", "Close"), Binding("c", "copy", "Copy")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,q", "close", "Close", show=False),
+        Binding("c", "copy", "Copy"),
+    ]
 
     def __init__(self, title: str, lines: Sequence[Line]) -> None:
         super().__init__(title)
@@ -120,6 +123,12 @@ class AskPanel(QuestionPanel):
         self.dismiss(None)
 
 
+class TypedLine(Input):
+    """An input line that says how to end it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "Accept")]
+
+
 class Prompt(Panel[str | None]):
     """A line to type."""
 
@@ -135,7 +144,7 @@ class Prompt(Panel[str | None]):
     def inside(self) -> Iterable[Static | Input]:
         """The prompt and its input line."""
         yield Static(content_of(self._lines))
-        yield Input(self._value, suggester=self._suggester, id="typed", select_on_focus=False)
+        yield TypedLine(self._value, suggester=self._suggester, id="typed", select_on_focus=False)
 
     def on_mount(self) -> None:
         """Type at once."""

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Picks(ChoiceList[T], Generic[T]):
     """The items; Enter is among the keys that are shown."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Choose", key_display="Enter")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Choose")]
 
 
 class ChoicePanel(Panel[T | None], Generic[T]):

@@ -112,13 +112,13 @@ class HomeScreen(BaseScreen):
             with Vertical(id="left"):
                 yield part("Environments", EnvironmentList(lambda: self.session.chosen, empty=empty, id="environments"))
             with Vertical(id="right"):
-                yield part("Host", LineView(id="host", about=HOST))
-                yield part("Chosen", LineView(id="about", about=CHOSEN))
                 yield verdict
                 yield part(
                     "Findings",
                     FindingList(finding_item, _finding_key, empty="No findings", id="findings", keeps_place=False),
                 )
+                yield part("Environment", LineView(id="about", about=CHOSEN))
+                yield part("This machine", LineView(id="host", about=HOST))
         yield part("Error text", PasteBox(id="paste"))
 
     def on_mount(self) -> None:

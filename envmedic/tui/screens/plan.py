@@ -41,7 +41,7 @@ class PlanScreen(BaseScreen):
         "another way; y copies the command line that does the same."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "repair", "Repair", key_display="Enter"),
+        Binding("enter", "repair", "Repair"),
         Binding("a", "alternatives", "Other ways"),
         Binding("d", "detail", "Commands"),
         Binding("r", "again", "Plan again", show=False),

@@ -51,8 +51,8 @@ class RepairScreen(BaseScreen):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "cancel", "Cancel"),
-        Binding("enter", "answer", "Answer", key_display="Enter"),
-        Binding("enter", "result", "Result", key_display="Enter"),
+        Binding("enter", "answer", "Answer"),
+        Binding("enter", "result", "Result"),
         Binding("s", "save", "Save log"),
         Binding("f", "full", "Full size"),
     ]

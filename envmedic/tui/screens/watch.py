@@ -31,7 +31,7 @@ class WatchScreen(BaseScreen):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stop", "Stop"),
-        Binding("enter", "open", "Open finding", key_display="Enter"),
+        Binding("enter", "open", "Open finding"),
     ]
     DEFAULT_CSS = """
     WatchScreen #log { height: 1fr; padding: 0 1; }
