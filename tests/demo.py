@@ -31,7 +31,7 @@ RESULT = "kept boxes: [0, 2]"
 REAL_TORCHVISION = "torchvision==0.18.1"
 REAL_REST = ("torch==2.5.1", "numpy", "pillow")
 GO_ON = """\
-#   .venv/bin/envmedic                # the terminal UI, on that environment
+#   .venv/bin/envmedic -p .demo/env     # in the terminal UI
 # docs/tutorial.md goes through the repair command by command.
 """
 LAST_PYTHON = (3, 12)

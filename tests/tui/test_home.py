@@ -232,6 +232,27 @@ def test_an_environment_is_named_by_hand(tmp_path: Path) -> None:
     drive(scenario)
 
 
+def test_work_on_an_environment_knows_whether_the_user_chose_it(tmp_path: Path) -> None:
+    make_venv(tmp_path / ".venv")
+    found = str(tmp_path / ".venv")
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        async def unnamed() -> bool:
+            seen: list[bool] = []
+            app.effects.job("excerpt", "asking", lambda settings, _: settings.unnamed, seen.append)
+            await until(pilot, lambda: bool(seen))
+            return seen[0]
+
+        await until(pilot, lambda: len(app.session.environments) == 2)
+        assert not await unnamed(), "the active one"
+        app.update(app.session.choosing(found))
+        assert await unnamed()
+        app.effects.choose(found)
+        assert not await unnamed()
+
+    drive(scenario)
+
+
 def test_environments_without_torch_are_folded_below_the_broken_one(active: Case, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         make_venv(tmp_path / name / ".venv")

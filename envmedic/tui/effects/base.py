@@ -89,16 +89,20 @@ class Effects:
         must_end: bool = False,
         on_events: Callable[[list[Event]], None] | None = None,
     ) -> BackgroundJob[T]:
-        """Start a job whose work gets settings with an event stream of its own.
+        """Start a job whose work gets settings with an event stream of its own, for the chosen environment.
 
         Without `failed`, an error is shown as a panel, and an interruption by the user is no error.
         """
+
+        unnamed = self._merely_found(self._session.chosen)
 
         def run(job: BackgroundJob[T]) -> T:
             from envmedic.api.context.subprocess_probe import ChildProcess
 
             # Observation runs in a child: reading libraries holds the GIL, which would freeze the screen.
-            return work(replace(self._session.settings, stream=EventStream([job.sink]), observer=ChildProcess()), job)
+            stream = EventStream([job.sink])
+            given = replace(self._session.settings, stream=stream, observer=ChildProcess(), unnamed=unnamed)
+            return work(given, job)
 
         return self._front.jobs.start(
             BackgroundJob(kind, title, run, then, failed or self._show, on_events, must_end=must_end, latest=latest)

@@ -27,7 +27,8 @@ class FindingScreen(BaseScreen):
         "with -. Enter goes to the plan of its repair, which changes nothing yet; a shows what else it may be."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,p", "plan", "Plan"),
+        Binding("enter", "plan", "Plan"),
+        Binding("p", "plan", "Plan", show=False),
         Binding("a", "alternatives", "Other findings"),
     ]
     DEFAULT_CSS = "FindingScreen #page { height: 1fr; padding: 0 1; }"
