@@ -133,7 +133,7 @@ def _output(parser: Parser) -> None:
 def _target(parser: Parser) -> None:
     group = parser.add_argument_group(
         "environment (default: the active one)",
-        "If a repair of it was interrupted: apply, snapshot, undo, redo and prune settle it first, other commands report it.",
+        "If a repair was interrupted, apply, snapshot, undo, redo and prune settle it first; other commands report it.",
     ).add_mutually_exclusive_group()
     parser.option("-n", "--name", group=group, rivals=("prefix", "python"), help="name of a conda environment")
     parser.option(
