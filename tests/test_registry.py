@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 import envmedic
-from envmedic.cli.parser import ALLOW_NAMES, POLICIES
+from envmedic.cli.arguments.groups import ALLOW_NAMES, POLICIES
 from envmedic.model.playbook import Policy
 from envmedic.model.registries.check_kinds import CHECKS
 from envmedic.model.registries.faults import FAULT_CLASSES, FAULTS, FaultClass

@@ -12,27 +12,23 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from msgspec.structs import replace
 from textual import events
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
-from envmedic.errors import EnvmedicError, ExitCode, InputError
+from envmedic.errors import EnvmedicError, ExitCode
 from envmedic.render.progress.result import verdict_line
-from envmedic.render.text import Line, Tone, bare, line
+from envmedic.render.text import Line, bare, line
+from envmedic.tui.appearance import ThemedApp
 from envmedic.tui.early import EarlyInput, Typed
 from envmedic.tui.effects.base import LIMITS, Effects
 from envmedic.tui.effects.jobs import JobEnded, JobEvents, Jobs, JobsChanged
 from envmedic.tui.effects.repair import Repairs
-from envmedic.tui.preferences import UiLayout, keep_layout, keep_theme, kept_layout, kept_theme
 from envmedic.tui.screens.home import HomeScreen
 from envmedic.tui.screens.watch import WatchScreen
 from envmedic.tui.session import AppState, no_plan, not_chosen
-from envmedic.tui.terminal import Terminal
-from envmedic.tui.themes import DARK, VARIABLE, built_in_themes, depth_of, own_themes, tone_styles
 
 if TYPE_CHECKING:
-    from rich.style import Style
     from textual.command import Provider
 
     from envmedic.model.findings import Finding
@@ -50,7 +46,7 @@ def _commands() -> type[Provider]:
     return Commands
 
 
-class EnvmedicApp(App[int]):
+class EnvmedicApp(ThemedApp):
     """Screens over the session, which effects update."""
 
     TITLE = "envmedic"
@@ -69,10 +65,7 @@ class EnvmedicApp(App[int]):
 
     def __init__(self, settings: Settings, options: ApplyOptions, place: str = "") -> None:
         """`place` is an environment to begin with."""
-        colourless = os.environ.get("NO_COLOR")
-        super().__init__(driver_class=Terminal)
-        if colourless is not None:
-            os.environ["NO_COLOR"] = colourless  # Textual takes it away; the commands that a repair runs read it too
+        super().__init__()
         self.early = EarlyInput(self._can_take_keys, self._give_on, self.set_timer)
         self._place = place
         self._given_on: events.Event | None = None
@@ -86,20 +79,7 @@ class EnvmedicApp(App[int]):
         """The environment of that prefix is of another generation now, or trees of it were removed."""
         self.failure: Exception | None = None
         """A bug of the UI itself, which ended it."""
-        self._session = AppState(settings, options)
-        # Textual's own themes lack the variables for tones, which the style sheet needs: they come when they are wanted
-        for name in tuple(self.available_themes):
-            self.unregister_theme(name)
-        self._own_themes = own_themes(depth_of(self.console.color_system))
-        for theme in self._own_themes:
-            self.register_theme(theme)
-        self._tones: tuple[str, dict[Tone, Style]] = ("", {})
-        self._unreadable: EnvmedicError | None = None
-        """The error from reading the theme of the last run."""
-        self.layout = self._kept_layout()
-        """How the UI looks beside its theme, and where it was left."""
-        self._session = replace(self._session, last=self.layout.environment)
-        self._begin_with(os.environ.get(VARIABLE) or self._kept_theme())
+        self._session = replace(AppState(settings, options), last=self.layout.environment)
 
     @property
     def session(self) -> AppState:
@@ -111,76 +91,14 @@ class EnvmedicApp(App[int]):
         self._session = session
         self.changed.publish(session)
 
+    def layout_changed(self) -> None:
+        """Draw for another layout."""
+        self.changed.publish(self._session)
+
     # Textual is not thread-safe: code of jobs changes the screen only through this.
     def later(self, call: Callable[[], object]) -> None:
         """Do something on the App's own thread; may be called from any."""
         self.call_later(call)
-
-    @property
-    def tones(self) -> dict[Tone, Style]:
-        """Styles of the tones in the theme that is used."""
-        if self._tones[0] != self.theme:
-            self._tones = (self.theme, tone_styles(self.current_theme))
-        return self._tones[1]
-
-    def offer_themes(self) -> tuple[str, ...]:
-        """Make Textual's own themes usable too, and return the names of all."""
-        if len(self.available_themes) == len(self._own_themes):
-            for theme in built_in_themes():
-                self.register_theme(theme)
-        own = tuple(theme.name for theme in self._own_themes)
-        return (*own, *(name for name in self.available_themes if name not in own))
-
-    def use_theme(self, name: str) -> None:
-        """Use the theme `name`, or the dark one for an unknown name."""
-        if name not in self.available_themes:
-            self.offer_themes()
-        self.theme = name if name in self.available_themes else DARK
-
-    def _begin_with(self, name: str) -> None:
-        """Look like that from the first frame; Textual would make every style twice."""
-        theme = self.available_themes.get(name)
-        if theme is None or not theme.dark:
-            self.use_theme(name)
-            return
-        # What Textual does when `theme` changes, without a second run over all styles.
-        self.set_reactive(App.theme, theme.name)
-        self.stylesheet.set_variables(self.get_css_variables())
-        self.update_classes({f"-theme-{theme.name}": True}, update=False)
-
-    def choose_theme(self, name: str) -> None:
-        """Use the theme `name` now and in later runs."""
-        self.use_theme(name)
-        try:
-            keep_theme(self.theme)
-        except InputError as error:
-            self.show_error(error)
-
-    def keep(self, **changes: str | int | bool) -> None:  # fields of `UiLayout`
-        """Change the layout, now and for later runs."""
-        changed = replace(self.layout, **changes)
-        if changed == self.layout:
-            return
-        self.layout = changed
-        self.changed.publish(self._session)
-        try:
-            keep_layout(self.layout)
-        except InputError as error:
-            self.show_error(error)
-
-    def _kept_layout(self) -> UiLayout:
-        try:
-            return kept_layout()
-        except InputError as error:
-            self._unreadable = error
-            return UiLayout()
-
-    def _kept_theme(self) -> str:
-        try:
-            return kept_theme() or DARK
-        except InputError as error:
-            self._unreadable = error
-            return DARK
 
     def get_default_screen(self) -> HomeScreen:
         """Home."""
@@ -191,8 +109,8 @@ class EnvmedicApp(App[int]):
         self.call_after_refresh(self.effects.look_around)
         if self._place:
             self.effects.choose_by_path(self._place)
-        if self._unreadable is not None:
-            self.show_error(self._unreadable)
+        if self.unreadable is not None:
+            self.show_error(self.unreadable)
 
     def on_load(self) -> None:
         """Handle the signals that ask the UI to end, except ignored ones, as under nohup."""
@@ -233,13 +151,6 @@ class EnvmedicApp(App[int]):
         self.post_message(event)
 
     # panels
-
-    def show_error(self, error: EnvmedicError) -> None:
-        """The panel of an error."""
-        # Screens and panels are imported on use: the first frame is drawn without them.
-        from envmedic.tui.panels.base import ErrorPanel
-
-        self.push_screen(ErrorPanel(error))
 
     def action_help(self) -> None:
         """Help for what has the focus."""
@@ -380,15 +291,11 @@ class EnvmedicApp(App[int]):
 
     def action_report(self) -> None:
         """Ask for a directory, and write a report of the last repair of the chosen environment there."""
-        from envmedic.tui.panels.base import Prompt
-        from envmedic.tui.widgets.paths import PathSuggester
-
         if not self.session.chosen:
             self.show_error(not_chosen())
             return
-        text = [line("The directory for Markdown, a card (SVG) and a page (HTML). The Markdown is copied, too.")]
-        panel = Prompt("Write a report", text, suggester=PathSuggester(), value=os.getcwd())  # noqa: PTH109  # a text
-        self.push_screen(panel, self._report)
+        text = "The directory for Markdown, a card (SVG) and a page (HTML). The Markdown is copied, too."
+        self._ask_path("Write a report", text, self._report, value=os.getcwd())  # noqa: PTH109  # a text
 
     def _report(self, folder: str | None) -> None:
         if folder:
@@ -401,11 +308,8 @@ class EnvmedicApp(App[int]):
 
     def action_open_log(self) -> None:
         """Ask for a file with an error text."""
-        from envmedic.tui.panels.base import Prompt
-        from envmedic.tui.widgets.paths import PathSuggester
-
-        text = [line("The file with the error text. The right arrow key takes what is suggested.")]
-        self.push_screen(Prompt("Open a log", text, suggester=PathSuggester()), self._opened)
+        text = "The file with the error text. The right arrow key takes what is suggested."
+        self._ask_path("Open a log", text, self._opened)
 
     def _opened(self, path: str | None) -> None:
         if path:
@@ -415,15 +319,17 @@ class EnvmedicApp(App[int]):
 
     def action_named_environment(self) -> None:
         """Ask for an environment that is not listed."""
-        from envmedic.tui.panels.base import Prompt
-        from envmedic.tui.widgets.paths import PathSuggester
-
-        text = [line("The directory of an environment, or its interpreter.")]
-        self.push_screen(Prompt("Another environment", text, suggester=PathSuggester()), self._named)
+        self._ask_path("Another environment", "The directory of an environment, or its interpreter.", self._named)
 
     def _named(self, path: str | None) -> None:
         if path:
             self.effects.choose_by_path(path)
+
+    def _ask_path(self, title: str, text: str, then: Callable[[str | None], None], *, value: str = "") -> None:
+        from envmedic.tui.panels.base import Prompt
+        from envmedic.tui.widgets.paths import PathSuggester
+
+        self.push_screen(Prompt(title, [line(text)], suggester=PathSuggester(), value=value), then)
 
     def action_run_command(self) -> None:
         """Ask for a command to run in the chosen environment."""
@@ -431,7 +337,7 @@ class EnvmedicApp(App[int]):
 
         where = self.session.chosen or "no environment is chosen"
         text = [
-            line(f"Runs in {where}, activated, without a terminal; what it writes stays."),
+            line(f"Runs in {where}. Files that it writes are kept; it can ask you nothing."),
             line("When it fails, it is diagnosed.", "dim"),
         ]
         self.push_screen(Prompt("Run a command and watch it", text), self._run)

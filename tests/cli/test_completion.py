@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from envmedic.cli.arguments.commands import SHELLS
 from envmedic.cli.completion import DIRECTORIES, FILES, SCRIPTS, complete
 from envmedic.cli.examples import EXAMPLES
-from envmedic.cli.parser import SHELLS
 from tests.cli.support import ENVMEDIC, LIMIT_S, ROOT, Shell
 
 CACHE = os.environ.get("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))

@@ -93,7 +93,6 @@ class Effects:
 
         Without `failed`, an error is shown as a panel, and an interruption by the user is no error.
         """
-
         unnamed = self._merely_found(self._session.chosen)
 
         def run(job: BackgroundJob[T]) -> T:
