@@ -383,7 +383,7 @@ def test_a_difference_lists_distributions_and_the_first_files() -> None:
         changed=("bin/x\x1b",), distributions=(DistributionChange(name="six", before=None, after="1.17"),),
     )  # fmt: skip
     lines = PLAIN.text(difference_lines(found))
-    assert lines[0] == "From the environment as it was found to what is there now"
+    assert lines[0] == "From the environment as it was found to the environment as it is now"
     assert lines[2].split() == ["six", "none", "→", "1.17"]
     assert lines[4] == "22 files added"
     assert "  and 2 more" in lines

@@ -63,7 +63,7 @@ _ROWS: Final = (
         name="torchvision-ops",
         title="torchvision's operators do not work with the installed torch",
         what=(
-            "torchvision's fast operators, such as nms, lie in a compiled library. It either does not load at all, or "
+            "torchvision's fast operators, such as nms, are in a compiled library. It either does not load at all, or "
             "it loads and has no kernel for the GPU."
         ),
         why=(

@@ -333,7 +333,11 @@ def _guided(state: WhatIfRequest) -> list[Consideration]:
             text = f"no release of {guide.name} with wheels for torch {torch.version} is known"
             notes.append(Consideration(speaks="note", text=text, source=guide.source))
         if guide.url is not None:
-            notes.append(Consideration(speaks="note", text=f"its wheels: {guide.url}", source=guide.source))
+            notes.append(
+                Consideration(
+                    speaks="note", text=f"its wheels have addresses of this form: {guide.url}", source=guide.source
+                )
+            )
     return notes
 
 

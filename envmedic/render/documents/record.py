@@ -273,4 +273,4 @@ def difference_lines(found: Difference) -> list[Line]:
 
 def _state(name: str) -> str:
     """A state of an environment in words."""
-    return {"found": "the environment as it was found", "now": "what is there now"}.get(name, name)
+    return {"found": "the environment as it was found", "now": "the environment as it is now"}.get(name, name)

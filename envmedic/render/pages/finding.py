@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.facts import Environment
 from envmedic.model.findings import Alternative, Evidence, Finding
@@ -84,8 +86,13 @@ def finding_page(
         *section("What follows from it", follows, "accent"),
         *section("Other ways to repair it", ways, "accent"),
         *section("Considered and rejected", rejected, "accent"),
-        *([line(""), *explanation_lines(page, width=UNWRAPPED)] if page is not None else []),
+        *([line(""), *_rest_of(page)] if page is not None else []),
     ]
+
+
+def _rest_of(page: Explanation) -> list[Line]:
+    """The page without what stands above it."""
+    return explanation_lines(replace(page, what="", alternatives=()), width=UNWRAPPED)
 
 
 def _passages(texts: Sequence[Evidence], excerpt: Mapping[int, str], finding: Finding) -> list[Line]:

@@ -29,7 +29,7 @@ class StateList(ChoiceList[GenerationLine]):
     HELP = (
         "The present state, every repair, newest first, and the environment as envmedic found it; * is the live one. "
         "u goes back: from the live one a step, from an older one to it. r brings an undone repair back. d compares "
-        "the highlighted one with the one that space marks, else with what is there now."
+        "the highlighted one with the one that space marks, else with the environment as it is now."
     )
 
 
