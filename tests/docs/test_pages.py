@@ -165,7 +165,8 @@ def test_readme_lists_every_exit_code() -> None:
 
 def test_variables_of_the_pages_are_options() -> None:
     words = {word for path in PAGES for word in re.findall(r"ENVMEDIC_([A-Z_]*[A-Z])\b", read(path))}
-    options = set(re.findall(r'"--([a-z-]+)"', read(ROOT / "envmedic" / "cli" / "parser.py")))
+    sources = (ROOT / "envmedic" / "cli" / "arguments").glob("*.py")
+    options = {name for path in sources for name in re.findall(r'"--([a-z-]+)"', read(path))}
     unknown = (
         words
         - {name.upper().replace("-", "_") for name in options}
