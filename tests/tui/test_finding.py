@@ -32,13 +32,14 @@ def test_a_finding_tells_what_says_so(active: Case, error_text: str, size: tuple
     async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
         await open_first(opened, pilot, error_text)
         page = opened.screen.query_one(LineView)
-        await until(pilot, lambda: "What it is" in page.text, "the page in plain words")
+        await until(pilot, lambda: "Why it happens" in page.text, "the page in plain words")
         await until(pilot, lambda: "Traceback" in page.text or "impl_abstract" in page.text, "the lines around")
         text = page.text
         assert "> 17  RuntimeError: operator torchvision::nms does not exist" in text
         assert "certain: the text and 2 facts agree" in text
         assert "\nFacts\n" in text
         assert "How it is proven" in text
+        assert text.count("It either does not load at all") == 1, "each thing is said once"
         assert "In the text" in shown(opened)
         line = opened.screen.query_one(CommandLine).line
         assert line.startswith("envmedic plan --log ")
