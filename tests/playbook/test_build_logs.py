@@ -120,6 +120,7 @@ def test_the_first_error_of_a_build_is_found(text: str, command: str | None, err
         "-- Performing Test HAVE_FROB - Failed",
         "FAILED tests/test_a.py::test_b - AssertionError",
         "FAILED (errors=1)",
+        "cv2.error: OpenCV(4.10.0) /io/opencv/modules/core/src/boxes.cpp:196: error: (-215:Assertion failed) !lid",
     ],
 )  # fmt: skip
 def test_other_texts_are_no_builds(text: str) -> None:
@@ -227,5 +228,7 @@ def test_a_symbol_that_a_linker_lacks_is_of_the_build_and_not_of_a_module_that_l
     warned = "launcher.c:338: warning: implicit declaration of function 'PyBox_New'"
     found = judged(f"{warned}\ntcc: error: undefined symbol 'PyBox_New'")
     assert [item.fault for item in found.findings] == [TOOLCHAIN]
+    several = judged(f"{warned}\ntcc: error: undefined symbol 'fold_box'\ntcc: error: undefined symbol 'fold_lid'")
+    assert [item.fault for item in several.findings] == [TOOLCHAIN]
     loaded = judged("ImportError: /opt/env/boxes.so: undefined symbol: PyBox_New")
     assert [item.fault for item in loaded.findings] == ["extension-undefined-symbol"]

@@ -174,6 +174,27 @@ def test_what_a_package_calls_while_it_is_imported() -> None:
         assert not any(line.startswith("Failing import") for line in said(text))
 
 
+def test_frames_of_what_cython_compiled_belong_to_no_program() -> None:
+    error = "TypeError: lids are no crates"
+    compiled = f'  File "lids/shut.py", line 9, in lids.shut.Lid.fit\n  File "lids/wood.py", line 4, in plane\n{error}'
+    wrapped = f'  File "lids/shut.pyx", line 9, in init lids.shut\n{error}'
+    for text in (compiled, wrapped):
+        assert f"Failing import, of boxes: {error}" in said(traceback(text, "/home/user/run.py", f"{VENV}/boxes/a.py"))
+    own = f'  File "lids/shut.py", line 9, in fit\n{error}'
+    sentences = said(traceback(own, "/home/user/run.py", f"{VENV}/boxes/a.py"))
+    assert not any(line.startswith("Failing import") for line in sentences)
+
+
+def test_the_package_whose_library_torch_cannot_open() -> None:
+    error = "OSError: [WinError 127] The specified procedure could not be found"
+    site = r"C:\Users\u\env\lib\site-packages"
+    opened = f'  File "{site}\\torch\\_ops.py", line 9, in load_library\n    ctypes.CDLL(path)\n{error}'
+    text = traceback(opened, rf"{site}\boxes\__init__.py")
+    assert f"Library for torch, of boxes: {error}" in said(text)
+    assert judged(text).findings[0].signature == "library-for-torch"
+    assert not any("boxes" in line for line in said(traceback(opened, r"C:\Users\u\run.py")))
+
+
 def test_a_package_that_this_python_cannot_parse_fails_as_it_is_imported() -> None:
     text = f'  File "{VENV}/boxes/a.py", line 3\n    match lid:\n          ^\nSyntaxError: invalid syntax'
     assert "Failing import, of boxes: SyntaxError: invalid syntax" in said(text)

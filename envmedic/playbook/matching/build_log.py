@@ -76,9 +76,9 @@ _MESSAGE_LINES = 8
 _QUOTED = 4096
 """Bytes of a line that are read."""
 _PROBE = re.compile(
-    r"\.(?:pyi?|[jt]s|ya?ml|toml|json):\d+:|async_io|Performing Test|conftest\.c|_configtest|CMakeTmp|/tmp/tmp\w{6,12}/(?:test|a|x)\.c\b"
+    r"\.(?:pyi?|[jt]s|ya?ml|toml|json):\d+:|async_io|Performing Test|conftest\.c|_configtest|CMakeTmp|/tmp/tmp\w{6,12}/(?:test|a|x)\.c\b|\bOpenCV\([\d.]+"
 )
-"""Checkers of other languages, and trials whose failure a build expects: it asks what the system has."""
+"""Checkers of other languages, errors of programs that name their own source, and trials whose failure a build expects."""
 
 FAILED: Final = "First error of a failed build"
 REPORTED: Final = "First error that a build reports"

@@ -106,6 +106,11 @@ FORMS: Final = (
         r"numpy['\"]? has no attribute|"
         r"np\.(?:bool|int|float|object|complex|str|float_|unicode_|Inf|NaN|product|cumproduct|in1d|trapz)\b.{0,40}(?:removed|deprecated|attribute)",
     ),
+    # linkers, which say of a build what loaders say of a process
+    Form(
+        "a build fails",
+        r"(?:^|[\s/])(?:tcc|ld|ld\.\w{2,4}|lld|mold|link)(?:\.exe)?: (?:fatal )?(?:error: )?undefined (?:symbol|reference)",
+    ),
     # loaders
     Form(
         "a symbol is not defined",
@@ -272,7 +277,7 @@ FORMS: Final = (
         rf"(?:was|were|been|is) (?:built|compiled|made|written) (?:for|with|against|using) (?:a |an )?(?:different |another |older |newer |other )?[\w .'\"+-]{{0,40}}(?:version|torch|cuda|python|{_VERSION})|"
         r"PackageNotFoundError|newer version of|older version of|"
         r"is not installed[.,!]? (?:please|run|try|install)|"
-        r"AttributeError: '?(?-i:[A-MO-Z][a-z]+[A-Z])\w*'? object has no attribute",
+        r"AttributeError: '?(?-i:[A-MO-Z][a-z]+\d*[A-Z])\w*'? object has no attribute",
     ),
     Form(
         "a package lacks what is asked of it",

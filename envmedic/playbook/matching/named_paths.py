@@ -32,7 +32,7 @@ _FORMS: Final[tuple[tuple[Owner, re.Pattern[str]], ...]] = (
     ("libraries", re.compile(r"(?!/usr/lib)(?P<root>.*?)(?:/lib)?/lib(?:torch|c10)(?:_\w+)?\.so\b")),
 )  # fmt: skip
 _FRAME = re.compile(
-    r'(?:^|[\s>])(?:File "(?P<quoted>[^"\n]{1,400})", line \d+(?:, in (?P<within>[\w<>]{1,80}))?'
+    r'(?:^|[\s>])(?:File "(?P<quoted>[^"\n]{1,400})", line \d+(?:, in (?P<within>[\w<>.]{1,80}))?'
     r"|(?:File )?(?P<plain>[~/.][^\s:\"']{1,400}\.py)(?::\d+)?[,(]? ?in (?P<function>[\w<>]{1,80}))"
 )
 _PATH = re.compile(r"(?<![\w/:.+~-])(?:[A-Za-z]:[\\/]|~?/)[^\s\"'`<>|;,()\[\]*?:]{3,400}")
@@ -75,6 +75,7 @@ _STANDARD = re.compile(
     r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?(?!.*(?:site|dist)-packages[\\/]).*\.py$|<frozen "
 )
 """Python's own library."""
+_CYTHON = re.compile(r".*\.(?:pyx|pxd|pxi)")
 _PASSED_THROUGH = re.compile(
     r"torch[\\/](?:nn[\\/]modules[\\/](?:module|container)|utils[\\/]_contextlib|autograd[\\/]\w+|_dynamo[\\/]eval_frame)\.py$|<frozen |[\\/](?:importlib|functools|contextlib)\b"
 )
@@ -182,6 +183,7 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
             *_own_part(frames, message),
             *_installing(frames),
             *_importing(chain, message),
+            *_for_torch(chain, message),
         )
         sentences += [(number, text, f"{sentence}: {message[:_SHOWN]}") for sentence in said]
         calls += [(number, *pair) for pair in _asked(frames, message)]
@@ -334,9 +336,14 @@ def _importing(frames: Sequence[Frame], message: str) -> Iterator[str]:
     """The installed package whose import ended in an error of its own statements, or of what these called."""
     if _OF_IMPORT.match(message) is None or _FILE_OF_LOADER.search(message) is not None:
         return
+    # modules that Cython compiled have paths of their source tree, and functions with the name of their module
+    compiled = {frame.within.partition(".")[0] for frame in frames if "." in frame.within}
     raised = True
     for before, frame in reversed([*zip([None, *frames], frames, strict=False)]):
         if _STANDARD.search(frame.path) is not None:
+            continue
+        if re.split(r"[\\/]", frame.path)[0] in compiled or _CYTHON.fullmatch(frame.path) is not None:
+            raised = False
             continue
         found = place(frame.path)
         if found is None or not found.module or found.owner == "build":
@@ -347,6 +354,16 @@ def _importing(frames: Sequence[Frame], message: str) -> Iterator[str]:
             yield f"Failing import, of {found.module}"
             return
         raised = False
+
+
+def _for_torch(frames: Sequence[Frame], message: str) -> Iterator[str]:
+    """The installed package whose library torch could not open, where Windows names no file."""
+    if "[WinError 12" not in message:
+        return
+    opened = next((index for index, frame in enumerate(frames) if frame.within == "load_library"), 0)
+    found = place(frames[opened - 1].path) if opened else None
+    if found is not None and found.module and found.module != "torch":
+        yield f"Library for torch, of {found.module}"
 
 
 def _installing(frames: Sequence[str]) -> Iterator[str]:
