@@ -232,3 +232,8 @@ def test_a_symbol_that_a_linker_lacks_is_of_the_build_and_not_of_a_module_that_l
     assert [item.fault for item in several.findings] == [TOOLCHAIN]
     loaded = judged("ImportError: /opt/env/boxes.so: undefined symbol: PyBox_New")
     assert [item.fault for item in loaded.findings] == ["extension-undefined-symbol"]
+
+
+def test_a_program_that_reports_a_failure_is_no_ninja() -> None:
+    text = "[Warning] [boxes] Preload failed: /opt/boxes/libboxes.so\nModuleNotFoundError: No module named 'lids'"
+    assert "extension-build-toolchain" not in [item.fault for item in judged(text).findings]

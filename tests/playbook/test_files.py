@@ -43,7 +43,7 @@ distutils-installed | error: Unable to uninstall `PyYAML==5.3.1`. distutils-inst
 outside-environment |     Can't uninstall 'torch'. No files were found to uninstall.
 conda-clobber | ClobberWarning: This transaction has incompatible packages due to a shared path.
 conda-and-pip | pytorch 2.0.1 py3.10_cuda11.8_cudnn8.7.0_0 pytorch{newline}pytorch-cuda 11.8 h7e8668a_5 pytorch{newline}torch 2.1.0 pypi_0 pypi
-own-library-gone | OSError: dlopen(/x/torch/lib/libtorch_global_deps.dylib, 0x000A): tried: '/x/torch/lib/libtorch_global_deps.dylib' (no such file)
+own-library-gone-macos | OSError: dlopen(/x/torch/lib/libtorch_global_deps.dylib, 0x000A): tried: '/x/torch/lib/libtorch_global_deps.dylib' (no such file)
 own-library-gone | OSError: /x/torch/lib/libtorch_python.so: cannot open shared object file: No such file or directory
 library-cut-off | ImportError: /x/dist-packages/numpy/core/_multiarray_umath.so: invalid ELF header
 own-module-gone | ModuleNotFoundError: No module named 'torch._C'

@@ -134,3 +134,31 @@ def test_what_a_failure_is_about_is_a_hint_where_no_form_tells_of_a_cause() -> N
     # a form, known words, and what is no fault go before it
     assert judged(f"{told}\nlids 3.1 is too new for boxes").findings[0].fault == "companion-version"
     assert judged(f"{told}\ntorch.OutOfMemoryError: CUDA out of memory.").verdict == "not-an-env-problem"
+
+
+APPLE = (
+    "tried: '/x/torch/lib/libc10.dylib' (mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64')), "
+    "'/System/Volumes/Preboot/Cryptexes/OS/x/torch/lib/libc10.dylib' (no such file)"
+)
+"""Apple's loader names a file a second time, where it never is."""
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("There were two versions of PyTorch in the environment.", ["duplicate-install"]),
+        ("I have tried several versions of torch, and none of them works.", []),
+        ("INFO: pip is looking at multiple versions of transformers to determine which version fits.", []),
+        ("ModuleNotFoundError: No module named 'triton'", ["companion-version"]),
+        ("Error caught was: No module named 'triton'", []),
+        ("ImportError: Cannot initialize a EGL device display. The EGL driver does not support this.", ["gpu-host-fault"]),
+        ("进程已结束,退出代码-1073741819 (0xC0000005)", ["native-crash"]),
+        ("ImportError: libtorch_cuda.so: cannot open shared object file", ["cpu-only-torch", "extension-undefined-symbol"]),
+        ("A conflict occurs when I use `pip install -r requirements.txt`.", ["unsatisfiable"]),
+        ("HINT: This error might have occurred since this system does not have Windows Long Path support enabled.", []),
+        ("InvalidArgumentError: Incompatible shapes: [8,13,80] vs. [8,13,1]", []),
+        (APPLE, ["extension-undefined-symbol"]),
+    ],
+)  # fmt: skip
+def test_words_that_two_causes_share(text: str, faults: list[str]) -> None:
+    assert [item.fault for item in judged(text).findings if item.confidence >= 0.4] == faults

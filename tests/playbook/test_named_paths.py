@@ -276,3 +276,19 @@ def test_a_package_that_lacks_what_its_own_module_asks_for_is_not_there_whole() 
     error = "ImportError: cannot import name 'fold' from 'boxes.lids' ({}/boxes/lids.py)"
     assert judged(traceback(error.format(VENV), f"{VENV}/boxes/core.py")).findings[0].fault == "half-installed"
     assert judged(traceback(error.format(VENV), f"{VENV}/crates/core.py")).findings[0].fault == "companion-version"
+
+
+def test_what_is_built_when_it_is_used_is_told_by_the_build_that_failed() -> None:
+    error = f"ImportError: cannot import name 'csrc' from 'splinekit' ({VENV}/splinekit/__init__.py)"
+    found = judged(traceback(error, f"{VENV}/splinekit/cuda/_backend.py")).findings
+    assert found[0].fault == "extension-build-toolchain"
+    assert "half-installed" not in [item.fault for item in found]
+
+
+def test_who_asks_for_an_attribute_is_not_the_module_that_has_none() -> None:
+    error = "AttributeError: module 'numpy' has no attribute 'VisibleDeprecationWarning'"
+    numpy = f'  File "{VENV}/numpy/__init__.py", line 414, in __getattr__\n    raise AttributeError'
+    text = traceback(f"{numpy}\n{error}", f"{VENV}/boxes/core.py")
+    found = judged(text).findings
+    assert found[0].fault == "numpy-abi"
+    assert "half-installed" not in [item.fault for item in found]

@@ -38,7 +38,7 @@ _ERRORS: Final = {
     "make": r"\bmake(?:\[\d+\])?: \*\*\* (?:No rule to make target|没有规则)",
 }  # fmt: skip
 _COMMANDS: Final = {
-    "ninja": r"(?:^|\s)FAILED: (?:\[code=-?\d+\] )?[^\s(]",
+    "ninja": r"(?:^|\s)(?-i:FAILED): (?:\[code=-?\d+\] )?[^\s(]",
     "make": r"\b(?:g|mingw32-)?make(?:\[\d+\])?: \*\*\* \[[^\n]+(?:Error|错误|Fehler|Erreur|Ошибка|エラー) \d+",
     "setuptools": r"\berror: command ['\"][^'\"\n]{1,300}['\"] (?:failed|terminated)",
     "cargo": r"\berror: could not compile [`']",

@@ -70,6 +70,8 @@ _CLASS = re.compile(r"[A-Z]\w*")
 _ASKED_FOR = re.compile(r"cannot import name '\w+' from '(?P<module>[A-Za-z_]\w*)[\w.]*' \((?P<path>[^()]{1,400})\)")
 # what a source tree lacks until it was built: compiled modules and the version that the build writes
 _MADE_BY_A_BUILD = re.compile(r"_C|_C_\w+|_?ext\w*|\w*_(?:cuda|ext|kernels?|ops|C)|_?version|_cext\w*|_kernels?")
+_BUILT_WHEN_ASKED = "csrc"
+"""What gsplat and its like look for before they build it at once: the error that follows tells why they could not."""
 _LIBRARY = re.compile(r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?\w+\.py$")
 _STANDARD = re.compile(
     r"[\\/][Ll]ib(?:64)?[\\/](?:python\d[\d.]*[\\/])?(?!.*(?:site|dist)-packages[\\/]).*\.py$|<frozen "
@@ -171,6 +173,8 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
             stated += [(number, text, path) for path in _stated(text)]
             continue
         message = _message(text[error.start() :], texts[index + 1 : index + _MESSAGE_LINES])
+        while chain and chain[-1].within == "__getattr__":
+            chain.pop()  # it raises for whoever asked
         frames = [frame.path for frame in chain]
         last = [*frames, *(frame.path for frame in _frames(text)), *_named(message)]
         every += last
@@ -326,7 +330,7 @@ def _own_part(frames: Sequence[str], message: str) -> Iterator[str]:
         return
     named = asked["top"] or asked["part"] or asked["module"]
     part = asked["name"] or (asked["part"] or "").rpartition(".")[2]
-    if part and _MADE_BY_A_BUILD.fullmatch(part):
+    if part and (part == _BUILT_WHEN_ASKED or _MADE_BY_A_BUILD.fullmatch(part)):
         return  # told as not built
     if found.module and found.module == named.partition(".")[0] and found.module not in _NAMESPACES:
         yield f"Own part, {found.module} lacks what its own {frames[-1]} asks for"
