@@ -145,18 +145,21 @@ def test_apply_by_log_from_standard_input(user: Shell, case: Case) -> None:
     assert done.document["plan"]["finding"]["signature"] is not None
 
 
-def test_module_that_nothing_brings_is_not_answered_by_what_facts_show_besides(user: Shell, case: Case) -> None:
-    """The module is the program's own: torchvision's repair would be told as one of this error."""
-    text = b"Traceback (most recent call last):\nModuleNotFoundError: No module named 'third_party'\n"
+@pytest.mark.parametrize("module", ["third_party", "pillow"], ids=["the program's own", "named as a distribution"])
+def test_module_that_nothing_brings_is_not_answered_by_what_facts_show_besides(
+    user: Shell, case: Case, module: str
+) -> None:
+    """torchvision's repair would be told as one of this error."""
+    text = f"Traceback (most recent call last):\nModuleNotFoundError: No module named '{module}'\n".encode()
     command = ("--no-gpu", "--json", "--log", "-", "-p", str(case.prefix))
     before = state_of(case.prefix)
     refused = user.envmedic("apply", "--yes", *command, stdin=text)
     failure(refused, code=1, kind="not-confirmed", says="is not what was reported")
-    assert "third_party is not installed" in refused.document["cause"]
+    assert f"{module} is not installed" in refused.document["cause"]
     assert state_of(case.prefix) == before
     taken = user.envmedic("apply", "--yes", "--keep-partial", *command, stdin=text)
     assert (taken.code, taken.document["outcome"]) == (7, "partial"), taken.told()
-    assert any("third_party is not installed" in item["summary"] for item in taken.document["left"])
+    assert any(f"{module} is not installed" in item["summary"] for item in taken.document["left"])
 
 
 def test_the_users_command_is_the_check(user: Shell, case: Case) -> None:

@@ -67,7 +67,8 @@ def brought_by_nothing(facts: Facts) -> frozenset[str]:
     environment = facts.environment
     if environment is None or not _reads_its_packages(environment):
         return frozenset()
-    installed = {name for item in environment.distributions for name in (item.name, *item.import_names)}
+    # a distribution may have the name of a module that its release does not bring yet: attrs, up to 21.2
+    installed = {name for item in environment.distributions for name in item.import_names or (item.name,)}
     missing = {
         item.module for item in facts.statements if item.module and item.name is None and item.holds is not False
     }
