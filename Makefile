@@ -43,7 +43,7 @@ help:
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
 	@echo "make fuzz       readers of what strangers write, given mutated real files: what was tried, and what was read wrongly"
-	@echo "make bench-repair  real environments broken in some sixty ways and in stacks of them, repaired, judged, undone and redone (some GB, hours)"
+	@echo "make bench-repair  real environments, projects and conda prefixes broken in a hundred ways and in stacks of them, repaired, judged, undone and redone (some GB, hours)"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "envmedic needs Python 3.10 or newer; set PYTHON=/path/to/python3")'
@@ -117,7 +117,7 @@ $(TOOLS)/.made:
 	touch $@
 
 test-projects: $(COMPILED) $(TOOLS)/.made
-	ENVMEDIC_TEST_PROJECTS=1 $(BIN)/python -m pytest -n auto -m projects tests/projects
+	ENVMEDIC_TEST_PROJECTS=1 $(BIN)/python -m pytest -n auto -m projects tests/projects tests/gallery
 
 NOTEBOOK := build/notebook-tools
 $(NOTEBOOK)/.made:
@@ -215,8 +215,8 @@ FUZZ ?= --seconds 60
 fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-bench-repair: $(INSTALLED)
-	$(BIN)/python -m tests.gallery --stack 64 --light 32 $(GALLERY)
+bench-repair: $(INSTALLED) $(TOOLS)/.made
+	PATH="$(CURDIR)/$(TOOLS)/poetry/bin:$(CURDIR)/$(TOOLS)/pdm/bin:$$PATH" $(BIN)/python -m tests.gallery --stack 64 --light 32 $(GALLERY)
 
 clean:
 	rm -rf $(VENV) .demo .bench .real .gallery .faults .gpu .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.conda import cache, family
-from tests.conda.package import PLACEHOLDER, Content, Package, Program, dist_info, write
-from tests.conda.pythons import bundled, interpreter, python_abi, python_package
+from tests.gallery.repair_gallery.conda.package import PLACEHOLDER, Content, Package, Program, dist_info, write_channel
+from tests.gallery.repair_gallery.conda.pythons import bundled, interpreter, python_abi, python_package
+from tests.gallery.repair_gallery.room import Untried
 
 NAMES = ("main", "pytorch", "nvidia", "conda-forge")
-_INDEX = """
-import asyncio, os, sys
-from rattler.index import index_fs
-asyncio.run(index_fs(sys.argv[1], force=True))
-sys.stdout.flush()
-os._exit(0)
-"""
-"""py-rattler may crash when its interpreter ends, so that is left out."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +46,20 @@ class Channels:
 def channels(*, newer_python: bool = False) -> Channels:
     """The channels, made now or in an earlier run; with `newer_python`, Python 3.12 is in them as well."""
     minors = ("3.11", "3.12") if newer_python else ("3.11",)
-    interpreters = [interpreter(minor) for minor in minors]
-    versions = [subprocess.check_output([found, "--version"], text=True) for found in interpreters]
-    name = "newer-channels" if newer_python else "channels"
-    return Channels(cache.kept(name, [*versions, *_WRITER], lambda root: _make(root, minors)))
+    try:
+        interpreters = [interpreter(minor) for minor in minors]
+        versions = [subprocess.check_output([found, "--version"], text=True) for found in interpreters]
+        name = "newer-channels" if newer_python else "channels"
+        return Channels(cache.kept(name, [*versions, *_WRITER], lambda root: _make(root, minors)))
+    except Untried as reason:
+        pytest.skip(str(reason))
 
 
 def _sources() -> Iterator[Path]:
     """What decides the packages."""
     here = Path(__file__).parent
-    yield from (here / f"{name}.py" for name in ("channel", "family", "package", "pythons"))
+    yield from (here / f"{name}.py" for name in ("channel", "family"))
+    yield from (here.parent / "gallery" / "repair_gallery" / "conda" / f"{name}.py" for name in ("package", "pythons"))
     yield from (here.parent / "support" / f"{name}.py" for name in ("miniature", "native", "gpu_family"))
     yield from sorted((here.parent / "envs" / "nms_cuda" / "src").rglob("*.py"))
 
@@ -80,16 +78,6 @@ def _make(root: Path, minors: tuple[str, ...]) -> None:
     forge = [*base, *family.forge_family(), *family.cuda_versions(), openssl("3.0.15"), openssl("3.4.0")]
     write_channel(root / "conda-forge", forge)
     subprocess.run(["rm", "-rf", root / "stage"], check=True)
-
-
-def write_channel(directory: Path, packages: Iterable[Package]) -> str:
-    """Write packages and their index; return the channel's URL. An existing channel gets them in addition."""
-    (directory / "noarch").mkdir(parents=True, exist_ok=True)
-    (directory / "linux-64").mkdir(parents=True, exist_ok=True)
-    for package in packages:
-        write(directory, package)
-    subprocess.run([sys.executable, "-I", "-c", _INDEX, str(directory)], check=True, capture_output=True)
-    return directory.as_uri()
 
 
 def noarch(name: str, version: str, *, depends: tuple[str, ...] = (), entry_points: tuple[str, ...] = ()) -> Package:

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.conda.files import real_path
-from tests.conda.room import Room, record_of, records
+from tests.conda.room import Room, record_of
+from tests.gallery.repair_gallery.conda.files import real_path, records
 from tests.support.venvs import uv
 from tests.support.wheels import Wheel
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from tests.conda.package import Content, Link, Package, dist_info
+from tests.gallery.repair_gallery.conda.package import Content, Link, Package, dist_info
 from tests.support import miniature
 from tests.support.gpu_family import gpu_source
 from tests.support.miniature import Release

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.conda.client import conda_program
-from tests.conda.files import misowned, scan
-from tests.conda.room import Room, records
+from tests.conda.room import Room
+from tests.gallery.repair_gallery.conda.files import misowned, records, scan
 
 Change = tuple[str, str, str]
 """``-`` or ``+``, name, and version with build."""

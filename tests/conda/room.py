@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 _RATTLER = """
 import asyncio, json, os, sys
@@ -125,11 +124,6 @@ def make_room(root: Path, channels: Sequence[str], *, cuda: str = "12.2") -> Roo
     lines += ["offline: true", "always_yes: true", "notify_outdated_conda: false", "report_errors: false"]
     room.condarc.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return room
-
-
-def records(prefix: Path) -> list[dict[str, Any]]:
-    """What ``conda-meta`` says of each installed package."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((prefix / "conda-meta").glob("*.json"))]
 
 
 def record_of(prefix: Path, name: str) -> Path:

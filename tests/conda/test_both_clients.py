@@ -13,9 +13,9 @@ from tests.conda import damage
 from tests.conda.changes import Case, carried_out, content, enter, installed
 from tests.conda.channel import channels
 from tests.conda.client import conda_program
-from tests.conda.files import scan
 from tests.conda.referee import Referee
 from tests.conda.room import Room, make_room
+from tests.gallery.repair_gallery.conda.files import scan
 
 GPU = ("python=3.11", "pytorch=2.3", "torchvision", "pytorch-cuda=12.1", "pip")
 

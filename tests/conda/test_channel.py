@@ -9,8 +9,8 @@ import pytest
 
 from tests.conda import damage
 from tests.conda.channel import Channels
-from tests.conda.files import misowned, scan
-from tests.conda.room import Room, make_room, records
+from tests.conda.room import Room, make_room
+from tests.gallery.repair_gallery.conda.files import misowned, records, scan
 from tests.support import miniature
 
 pytestmark = pytest.mark.long

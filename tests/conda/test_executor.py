@@ -22,12 +22,13 @@ from envmedic.conda_meta import history
 from envmedic.installers.conda.install import package_cache
 from envmedic.installers.conda.install.change_job import WORK
 from envmedic.model.ports import ApplyOptions
-from tests.conda import damage, package
+from tests.conda import damage
 from tests.conda.changes import Case, carried_out, content, enter, installed
-from tests.conda.channel import Channels, noarch, write_channel
-from tests.conda.files import scan
-from tests.conda.package import Content, Package
+from tests.conda.channel import Channels, noarch
 from tests.conda.room import Room, make_room, record_of
+from tests.gallery.repair_gallery.conda import package
+from tests.gallery.repair_gallery.conda.files import scan
+from tests.gallery.repair_gallery.conda.package import Content, Package, write_channel
 
 PYTHON = "python=3.11"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.conda.case import CondaCase
-from tests.conda.channel import channels, write_channel
+from tests.conda.channel import channels
 from tests.conda.client import conda_program
-from tests.conda.package import Content, Package
 from tests.conda.referee import Referee
 from tests.conda.room import make_room
+from tests.gallery.repair_gallery.conda.package import Content, Package, write_channel
 from tests.real.manifest import manifest
 from tests.support.native_case import Done
 

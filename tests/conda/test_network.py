@@ -19,8 +19,9 @@ from envmedic.installers.conda.install import package_cache
 from envmedic.model.conda import CondaChange
 from envmedic.model.events import EventData
 from tests.conda.changes import Case, carried_out, enter
-from tests.conda.channel import noarch, write_channel
+from tests.conda.channel import noarch
 from tests.conda.room import Room
+from tests.gallery.repair_gallery.conda.package import write_channel
 
 pytestmark = pytest.mark.long
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from envmedic import conda_plugin
-from tests.conda import cache, client, damage
+from tests.conda import cache, damage
 from tests.conda.referee import Referee
 from tests.conda.room import Room
+from tests.gallery.repair_gallery.conda import client
 from tests.support.venvs import uv
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.conda import damage
-from tests.conda.client import VERSION
 from tests.conda.referee import Referee, builds
 from tests.conda.room import Room
+from tests.gallery.repair_gallery.conda.client import VERSION
 
 pytestmark = pytest.mark.long
 

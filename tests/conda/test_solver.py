@@ -21,8 +21,8 @@ from envmedic.model.events import EventData
 from envmedic.model.facts import Environment, Host, Interpreter
 from envmedic.model.pins import LiftedPin
 from tests.conda.changes import TEST_HOST, environment_of
-from tests.conda.channel import Channels, noarch, write_channel
-from tests.conda.package import Package
+from tests.conda.channel import Channels, noarch
+from tests.gallery.repair_gallery.conda.package import Package, write_channel
 
 pytestmark = pytest.mark.long
 

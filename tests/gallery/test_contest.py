@@ -36,6 +36,7 @@ MENDED = replace(BEFORE, works={**BEFORE.works, ONE.name: True}, files={"a": (0o
         (Case((ONE,)), replace(MENDED, unmet=frozenset({"a needs c"})), "damaged", ("unmet now: a needs c",)),
         (Case((ONE,)), replace(MENDED, damaged=frozenset({"lib/a"})), "damaged", ("missing now: lib/a",)),
         (Case((ONE,), pins=("a<2",)), MENDED, "damaged", ("pin not kept: a<2",)),
+        (Case((ONE,)), replace(MENDED, complaints=frozenset({"uv sync --dry-run: + a==2"})), "partly", ()),
         (Case((CONTROL,)), BEFORE, "left alone", ()),
         (Case((CONTROL,)), MENDED, "changed", ()),
     ],
@@ -67,7 +68,7 @@ def test_the_module_that_an_error_names() -> None:
 
 def test_a_command_line_gets_the_environment_and_the_log(tmp_path: Path) -> None:
     room = Room(tmp_path / "env")
-    handed = Handed(room, room, ("a==1",), tmp_path / "log", "pass")
+    handed = Handed(room, lambda _room: None, ("a==1",), tmp_path / "log", "pass")
     assert command(f"cp {tmp_path}/asked.txt {tmp_path}/got")(handed) == 0
     assert (tmp_path / "got").read_text() == "a==1\n"
     assert command("test {prefix} = " + str(room.prefix))(handed) == 0

@@ -18,7 +18,8 @@ from tests.cli.support import Done, Shell
 from tests.conda.channel import channels
 from tests.conda.client import conda_program
 from tests.conda.referee import Referee
-from tests.conda.room import Room, make_room, records
+from tests.conda.room import Room, make_room
+from tests.gallery.repair_gallery.conda.files import records
 from tests.locks.world import build_wheels
 from tests.support.index import serve, write_index
 from tests.support.venvs import uv

@@ -13,9 +13,9 @@ from envmedic.installers.resolution.other_platforms import tag_ranks
 from envmedic.installers.wheels.wheel_files import rank
 from envmedic.locks.reading import read
 from tests.cli.support import Shell
-from tests.conda.channel import channels, noarch, write_channel
-from tests.conda.package import Package
+from tests.conda.channel import channels, noarch
 from tests.conda.room import make_room
+from tests.gallery.repair_gallery.conda.package import Package, write_channel
 from tests.locks.test_conda import CONDA_LOCK
 from tests.locks.world import ABI, World
 from tests.support.index import write_index

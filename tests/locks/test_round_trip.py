@@ -13,7 +13,8 @@ import pytest
 from tests.cli.support import Done
 from tests.conda.channel import Channels
 from tests.conda.referee import Referee, builds
-from tests.conda.room import Room, make_room, records
+from tests.conda.room import Room, make_room
+from tests.gallery.repair_gallery.conda.files import records
 from tests.locks.world import World
 from tests.support.round_trip import NAMES, checks, entries, sealed
 from tests.support.venvs import install, python_of

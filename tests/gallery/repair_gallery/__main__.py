@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import get_args
 
 from .case import Case, Result, Verdict, as_document, attempt, from_document
+from .conda.faults import CONDA
 from .consumers import CONSUMERS
 from .contest import as_line, compared, contest, from_line
 from .faults import FAULTS
 from .judge import Digests, Listing, listing
-from .room import BASES, base
+from .project_faults import PROJECTS
+from .room import Base, Untried, base
 from .stacks import draw
 from .tools import COMMANDS, TOOLS, Tool, absent, command
 
@@ -31,6 +33,7 @@ BY_RUN = 4
 def main(arguments: Sequence[str]) -> int:
     """Run the faults that are named (all by default), and stacks."""
     options = parse(arguments)
+    options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
     log = options.folder / (options.results or ("contest.jsonl" if options.tool else "results.jsonl"))
     tools = dict(map(tool, options.tool))
@@ -63,7 +66,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--light", type=int, default=0, metavar="N", help="and N stacks in a small environment")
     parser.add_argument("--seed", type=int, default=18, help="which stacks")
     parser.add_argument("--from", type=int, default=0, dest="start", metavar="N", help="begin with this stack")
-    parser.add_argument("--only", choices=["stacks", *BASES], action="append", default=[], help="leave out the rest")
+    parser.add_argument(
+        "--only", choices=["stacks", *get_args(Base)], action="append", default=[], help="leave out the rest"
+    )
     parser.add_argument("--results", help="file in the folder for the results (results.jsonl, of tools contest.jsonl)")
     parser.add_argument(
         "--tool",
@@ -80,13 +85,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def chosen(options: argparse.Namespace) -> list[Case]:
     """The cases in their order."""
-    single = [Case((fault,)) for fault in (*FAULTS, *CONSUMERS) if "stacks" not in options.only]
+    single = [Case((fault,)) for fault in (*FAULTS, *CONSUMERS, *PROJECTS, *CONDA) if "stacks" not in options.only]
     if single:
         # cheap ones: how the fault is handed in differs, not the fault
         shown = [fault for fault in FAULTS if fault.base == "light" and not (fault.silent or fault.log)]
         single += [Case((fault,), last=True) for fault in shown if fault.ending == "repaired"][:BY_RUN]
     stacks = [*draw(options.stack, options.seed), *draw(options.light, options.seed, light=True)][options.start :]
-    bases = [name for name in options.only if name in BASES] or list(BASES)
+    bases = [name for name in options.only if name in get_args(Base)] or get_args(Base)
     return [
         case
         for case in (*single, *stacks)
@@ -114,6 +119,9 @@ def hold(cases: Iterable[Case], tools: Mapping[str, Tool], folder: Path, log: Pa
         for name, repair in tools.items():
             try:
                 ended = contest(case, name, repair, folder, digests)
+            except Untried as reason:
+                say(f"SKIPPED   {case.name} by {name}: {reason}")
+                continue
             except Exception:  # noqa: BLE001  as in carry_out
                 say(f"NOT MADE  {case.name} by {name}\n{traceback.format_exc()}")
                 continue
@@ -129,10 +137,14 @@ def carry_out(cases: Iterable[Case], folder: Path, log: Path) -> None:
     digests = Digests()
     origins: dict[Path, Listing] = {}
     for case in cases:
-        room = base(folder, case.faults[0].base)
-        origins.setdefault(room.prefix, listing(room.prefix, digests))
+        if not case.faults[0].scene:
+            room = base(folder, case.faults[0].base)
+            origins.setdefault(room.prefix, listing(room.prefix, digests))
         try:
             result = attempt(case, folder, digests)
+        except Untried as reason:
+            say(f"SKIPPED   {case.name}: {reason}")
+            continue
         except Exception:  # noqa: BLE001  one case that cannot be made must not end an hour's run
             say(f"NOT MADE  {case.name}\n{traceback.format_exc()}")
             continue
@@ -162,7 +174,10 @@ def line(result: Result) -> str:
         )
         rows += [f"      ! {words}" for words in (*turn.lies, *turn.harm)]
         rows += [f"      {turn.said[:500]}"] if turn.said and not turn.gone else []
-    return "\n".join([*rows, *(f"      ! {words}" for words in result.lost)])
+    left = () if result.ok else result.left
+    return "\n".join(
+        [*rows, *(f"      left: {words}" for words in left), *(f"      ! {words}" for words in result.lost)]
+    )
 
 
 def table(results: Sequence[Result]) -> str:

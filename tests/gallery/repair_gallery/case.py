@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from .consumers import CONSUMER_PROBES
 from .faults import PROBES, Fault
-from .judge import Digests, Listing, State, harm, ill_told, listing, lost_programs, observe
+from .judge import Digests, Listing, State, contents, harm, ill_told, lost_programs, observe
+from .projects import MANAGERS
 from .room import LIMIT_S, Room, base, copy
 
 Verdict = Literal["repaired", "refused", "partial", "untouched", "dishonest", "damaged"]
@@ -49,6 +50,8 @@ class Case:
             return "run, then apply --last"
         if more:
             return f"{'pairs' if len(more) == 1 else 'triples'} on {first.base}"
+        if first.scene and first.fault:
+            return first.base if first.base == "conda" else f"projects of {first.base}"
         return first.fault or "controls"
 
 
@@ -85,7 +88,7 @@ class Result:
     gone: tuple[str, ...]
     """Faults whose program passes now."""
     left: tuple[str, ...]
-    """Faults whose program fails still."""
+    """Faults whose program fails still, and what the tool that made the environment would change."""
     lost: tuple[str, ...]
     """Programs that worked in the broken environment, and do not at the end."""
     turns: tuple[Turn, ...]
@@ -106,22 +109,39 @@ def attempt(case: Case, folder: Path, digests: Digests) -> Result:
     place = folder / f"case-{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    room = copy(base(folder, first.base), place / "env")
     try:
-        for fault in sorted(case.faults, key=lambda fault: fault.late):
-            fault.make(room)
-        if case.pins:
-            room.pin(*case.pins)
+        room = sound(first, folder, place)
+        spoil(case, room)
         return _treat(case, room, digests)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def sound(fault: Fault, folder: Path, place: Path) -> Room:
+    """The environment before it is broken."""
+    return fault.scene(place) if fault.scene else copy(base(folder, fault.base), place / "env")
+
+
+def spoil(case: Case, room: Room) -> None:
+    """Make the faults, and state the limits of the user."""
+    for fault in sorted(case.faults, key=lambda fault: fault.late):
+        fault.make(room)
+    if case.pins:
+        room.pin(*case.pins)
+
+
+def programs_of(case: Case) -> Mapping[str, str]:
+    """What works in the sound environment, and what fails in the broken one."""
+    first = case.faults[0]
+    probes = first.probes if first.scene else (PROBES | CONSUMER_PROBES)[first.base]
+    return {**probes, **{fault.name: fault.program for fault in case.faults}}
 
 
 def _treat(case: Case, room: Room, digests: Digests) -> Result:
     symptoms = {fault.name: fault.program for fault in case.faults}
     if case.last:  # before the first look: byte code that the user's own program leaves is no change by a repair
         _fail(case.faults[0], room)
-    programs = (PROBES | CONSUMER_PROBES)[case.faults[0].base] | symptoms
+    programs = programs_of(case)
     broken = state = observe(room, programs, digests)
     for fault in case.faults:
         if fault.ending == "repaired" and state.works[fault.name]:
@@ -140,7 +160,8 @@ def _treat(case: Case, room: Room, digests: Digests) -> Result:
     lost = lost_programs(broken, observe(room, programs, digests)) if len(trees) > 1 else []
     undone = _back_and_forth(room, trees, digests)
     gone = tuple(fault.name for fault in case.faults if state.works[fault.name] and fault.ending == "repaired")
-    left = tuple(fault.name for fault in case.faults if not state.works[fault.name])
+    failing = tuple(fault.name for fault in case.faults if not state.works[fault.name])
+    left = (*failing, *sorted(state.complaints))
     damaged = bool(lost) or not undone or any(turn.harm for turn in turns)
     return Result(
         case.name, case.kind, case.faults[0].base, case.faults[0].ending,
@@ -166,7 +187,7 @@ def _turn(case: Case, fault: Fault, room: Room, before: State, look: Callable[[]
     started = time.monotonic()
     done = envmedic(
         "apply", "-p", str(room.prefix), "--yes", "--no-gpu", "--json", "--keep", "9", "--keep-partial",
-        *handed, empty_cache="--offline" in fault.options,
+        *handed, empty_cache="--offline" in fault.options, variables=room.variables,
     )  # fmt: skip
     seconds = time.monotonic() - started
     document = read(done)
@@ -183,7 +204,9 @@ def _turn(case: Case, fault: Fault, room: Room, before: State, look: Callable[[]
 
 
 def _fail(fault: Fault, room: Room) -> None:
-    done = envmedic("run", "-p", str(room.prefix), "--", str(room.python), "-c", fault.program)
+    done = envmedic(
+        "run", "-p", str(room.prefix), "--", str(room.python), "-c", fault.program, variables=room.variables
+    )
     if "envmedic apply --last" not in (done.stdout + done.stderr).splitlines()[-1]:
         raise AssertionError(f"{fault.name}: the last line of `run` is no repair: {done.stderr[-300:]}")
 
@@ -231,6 +254,9 @@ def _lies(
         found.append("exit 0, and the program still fails")
     if outcome == "repaired" and code != REPAIRED:
         found.append(f"`repaired`, and exit {code}")
+    project = (document.get("plan") or {}).get("next_sync")
+    if code == REPAIRED and fault.base in MANAGERS and after.complaints and not (left or project):
+        found.append(f"exit 0, and nothing is said of this: {min(after.complaints)}")
     if code == PARTIAL and not (left and outcome == "partial"):
         found.append("exit 7 without anything left")
     if code == PARTIAL and not better:
@@ -261,15 +287,17 @@ def _verdict(case: Case, turns: Sequence[Turn], gone: Sequence[str], left: Seque
 def _back_and_forth(room: Room, trees: list[Listing], digests: Digests) -> bool:
     """Undo every repair and redo it; whether each tree comes back as it was."""
     for verb, expected in [("undo", tree) for tree in trees[-2::-1]] + [("redo", tree) for tree in trees[1:]]:
-        done = envmedic(verb, "-p", str(room.prefix), "--yes", "--json")
-        if done.returncode != 0 or listing(room.prefix, digests) != expected:
+        done = envmedic(verb, "-p", str(room.prefix), "--yes", "--json", variables=room.variables)
+        if done.returncode != 0 or contents(room, digests) != expected:
             return False
     return True
 
 
-def envmedic(*arguments: str, empty_cache: bool = False) -> subprocess.CompletedProcess[str]:
+def envmedic(
+    *arguments: str, empty_cache: bool = False, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the command."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", **(variables or {})}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if empty_cache:
         environment |= {"XDG_CACHE_HOME": "/nonexistent/cache", "UV_CACHE_DIR": "/nonexistent/cache/uv"}

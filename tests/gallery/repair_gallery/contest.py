@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
-from .case import Case
-from .consumers import CONSUMER_PROBES
-from .faults import PROBES, Fault
+from .case import Case, programs_of, sound, spoil
+from .faults import Fault
 from .judge import Digests, State, kept, lost_programs, observe
-from .room import BASES, Room, base, copy
-from .tools import Handed, Tool, pinned
+from .room import BASES, Room, Untried, base, copy
+from .tools import OWN, Handed, Tool, pinned
 
 Ending = Literal["repaired", "partly", "not repaired", "left alone", "changed", "damaged"]
 
@@ -53,18 +52,18 @@ def contest(case: Case, name: str, tool: Tool, folder: Path, digests: Digests) -
     place = folder / f"contest-{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    origin = base(folder, first.base)
-    asked = pinned(BASES[first.base], origin)
-    room = copy(origin, place / "env")
     try:
-        for fault in sorted(case.faults, key=lambda fault: fault.late):
-            fault.make(room)
-        if case.pins:
-            room.pin(*case.pins)
-        programs = (PROBES | CONSUMER_PROBES)[first.base] | {fault.name: fault.program for fault in case.faults}
-        look = partial(observe, room, programs, digests)
+        room = sound(first, folder, place)
+        if name in OWN and name not in room.ways:
+            raise Untried(f"{first.base} has no such way")
+        asked = pinned(BASES.get(first.base) or room.asked, room)
+        mended = first.reference or (lambda room: _as_before(room, base(folder, first.base)))
+        spoil(case, room)
+        look = partial(observe, room, programs_of(case), digests)
         before = look()
-        after, seconds = _repaired(case, tool, partial(_handed, room, origin, asked), look, before)
+        if hidden := [fault.name for fault in case.faults if fault.ending == "repaired" and before.works[fault.name]]:
+            raise AssertionError(f"the program of {hidden} does not fail, so the fault is not there")
+        after, seconds = _repaired(case, tool, partial(_handed, room, mended, asked), look, before)
         return ended_as(case, name, before, after, seconds)
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -88,11 +87,15 @@ def _repaired(
     return state, seconds
 
 
-def _handed(room: Room, origin: Room, asked: Sequence[str], fault: Fault) -> Handed:
+def _as_before(room: Room, origin: Room) -> None:
+    copy(origin, room.prefix)
+
+
+def _handed(room: Room, mended: Callable[[Room], None], asked: Sequence[str], fault: Fault) -> Handed:
     log = room.prefix.parent / "error.txt"
     failed = None if fault.log else room.smoke(fault.program)
     log.write_text(fault.log or "" if failed is None else failed.stdout + failed.stderr)
-    return Handed(room, origin, tuple(asked), log, fault.program)
+    return Handed(room, mended, tuple(asked), log, fault.program)
 
 
 def ended_as(case: Case, tool: str, before: State, after: State, seconds: float) -> Ended:
@@ -111,7 +114,9 @@ def ended_as(case: Case, tool: str, before: State, after: State, seconds: float)
         tool=tool,
         case=case.name,
         kind=case.kind,
-        ending=_ending(len(broken), mended, harmed=bool(harm), same=before.files == after.files),
+        ending=_ending(
+            len(broken), mended, harmed=bool(harm), same=before.files == after.files, agreed=not after.complaints
+        ),
         mended=mended,
         faults=len(broken),
         harm=tuple(harm),
@@ -121,12 +126,12 @@ def ended_as(case: Case, tool: str, before: State, after: State, seconds: float)
     )
 
 
-def _ending(broken: int, mended: int, *, harmed: bool, same: bool) -> Ending:
+def _ending(broken: int, mended: int, *, harmed: bool, same: bool, agreed: bool) -> Ending:
     if harmed:
         return "damaged"
     if not broken:
         return "left alone" if same else "changed"
-    return "repaired" if mended == broken else "partly" if mended else "not repaired"
+    return "repaired" if mended == broken and agreed else "partly" if mended else "not repaired"
 
 
 def as_line(ended: Ended) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 from .room import Base, Room
@@ -110,6 +111,12 @@ class Fault:
     """More options for the repair."""
     says: str = ""
     """Pattern of what the refusal has to say."""
+    scene: Callable[[Path], Room] | None = None
+    """Makes the sound environment in a folder, where it is no copy of that of `base`."""
+    reference: Callable[[Room], None] | None = None
+    """A repair that is known to be one, where it is not the state before the fault."""
+    probes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What works in the sound environment and must after a repair, where `base` does not say it."""
 
 
 def _nothing(room: Room) -> None:

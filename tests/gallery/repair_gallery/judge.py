@@ -58,6 +58,8 @@ class State:
     """Every installed version of each distribution."""
     owners: dict[str, frozenset[str]]
     """Distributions that list each file."""
+    complaints: frozenset[str] = frozenset()
+    """What the tool that made the environment finds wrong in it, or would change."""
 
 
 class Digests:
@@ -101,13 +103,23 @@ def observe(room: Room, programs: Mapping[str, str], digests: Digests) -> State:
     found = installed(room)
     owners = owned(room, found)
     return State(
-        listing(room.prefix, digests),
+        contents(room, digests),
         works,
         unmet(found),
         frozenset(path for path in owners if not os.path.lexists(room.prefix / path)),
         versions(found),
         owners,
+        room.complaints(),
     )
+
+
+def contents(room: Room, digests: Digests) -> Listing:
+    """Every file, link and directory of the environment, and the bytes of the files beside it."""
+    found = listing(room.prefix, digests)
+    for path in room.beside:
+        name = os.path.relpath(path, room.prefix)
+        found[name] = (path.stat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest(), 0)
+    return found
 
 
 def listing(root: Path, digests: Digests) -> Listing:
@@ -178,6 +190,8 @@ def owned(room: Room, found: Iterable[Distribution]) -> dict[str, frozenset[str]
             if row:
                 path = os.path.normpath(site / row[0])
                 collected.setdefault(path, set()).add(name)
+    for path, name in room.listed().items():
+        collected.setdefault(path, set()).add(canonicalize_name(name))
     return {path: frozenset(names) for path, names in collected.items()}
 
 
@@ -196,15 +210,19 @@ def named(document: Mapping[str, Any]) -> Named:
     for plan in (document.get("plan") or {}, *(document.get("extensions") or ())):
         for change in plan.get("changes") or ():
             distributions.update(canonicalize_name(name) for name in (change["name"], *change.get("distributions", ())))
+        paths += [f"../{item['name']}" for item in (plan.get("project_edit") or {}).get("files") or ()]
         for step in plan.get("steps") or ():
             paths += step.get("leftovers") or ()
             paths += step.get("programs") or ()
             paths += [item["path"] for item in step.get("scripts") or ()]
+            paths += CONDA if "conda" in step["type"] else ()
             paths += ACTIVATION if step["type"] in ("set_env", "unset_env") else ()
             paths += SETTINGS if step["type"] in ("relocate", "replace_base") else ()
     return Named(frozenset(distributions), tuple(paths))
 
 
+CONDA = ("conda-meta/history", "CACHEDIR.TAG")
+"""What installers of conda packages write whatever they install."""
 ACTIVATION = ("bin/activate", "bin/activate.csh", "bin/activate.fish", "bin/Activate.ps1")
 SETTINGS = (*ACTIVATION, "pyvenv.cfg", "bin/python", "bin/python3", "bin/python3.11")
 

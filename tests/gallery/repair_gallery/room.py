@@ -6,14 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import uv
 
-Base = Literal["torch", "plain", "light", "jax", "cupy", "onnx", "cuda", "shared"]
+Base = Literal["torch", "plain", "light", "jax", "cupy", "onnx", "cuda", "shared", "uv", "poetry", "pdm", "conda"]
+"""The last four are made anew for each fault, by the tool of that name."""
+Argv = tuple[str, ...]
 BASES: dict[Base, tuple[str, ...]] = {
     "torch": ("torch==2.5.1", "torchvision==0.20.1", "numpy==2.2.6", "pillow", "transformers==4.46.3"),
     # Compiled wheels and their users without torch: imports take seconds instead of half a minute
@@ -38,6 +40,10 @@ BASES: dict[Base, tuple[str, ...]] = {
 LIMIT_S = 900.0
 
 
+class Untried(Exception):
+    """A fault cannot be made here, since something that it takes is not there."""
+
+
 @dataclass(frozen=True)
 class Room:
     """One copy."""
@@ -54,6 +60,34 @@ class Room:
         """Its site-packages."""
         return next(self.prefix.glob("lib/python3*/site-packages"))
 
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What every program gets in its environment."""
+        return {}
+
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """Files outside of the prefix that a repair may write, and an undo then takes back."""
+        return ()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Distributions that were installed on purpose."""
+        return ()
+
+    @property
+    def ways(self) -> Mapping[str, tuple[Argv, ...]]:
+        """Repairs that the tool offers which made the environment: names, and the commands of each."""
+        return {}
+
+    def listed(self) -> Mapping[str, str]:
+        """Files that a package lists of which no metadata of Python's tell: path → name."""
+        return {}
+
+    def complaints(self) -> frozenset[str]:
+        """What the tool that made the environment finds wrong in it, or would change; of a plain one nothing is asked."""
+        return frozenset()
+
     def install(self, *requirements: str, deps: bool = False) -> None:
         """Install with real files, so that nothing is shared with a cache that a fault could reach."""
         without = () if deps else ("--no-deps",)
@@ -62,6 +96,10 @@ class Room:
     def uninstall(self, *names: str) -> None:
         """Remove distributions."""
         run([uv.find_uv_bin(), "pip", "uninstall", "-q", "--python", str(self.python), *names]).check_returncode()
+
+    def compile(self) -> None:
+        """Write byte code, which judging would not: else each program compiles what it imports."""
+        run([str(self.python), "-m", "compileall", "-q", "-j0", str(self.site)])
 
     def delete(self, *patterns: str) -> None:
         """Delete files and directories below site-packages."""
@@ -102,7 +140,7 @@ class Room:
     def activated(self, command: Sequence[str], *, text: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run `command` as a shell does in which the environment is active, with `text` on stdin."""
         script = f'. "{self.prefix}/bin/activate"; exec "$@"'
-        return run(["bash", "-c", script, "bash", *command], text=text)
+        return run(["bash", "-c", script, "bash", *command], text=text, variables=self.variables)
 
     def pin(self, *requirements: str) -> None:
         """State limits of the user, in the directory that holds the environment."""
@@ -117,11 +155,17 @@ def _install(python: Path) -> list[str]:
     return [uv.find_uv_bin(), "pip", "install", "-q", "--link-mode=copy", "--python", str(python)]
 
 
-def run(argv: Sequence[str], *, text: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    argv: Sequence[str],
+    *,
+    text: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
     """Run to the end, without leaving byte code."""
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", **(variables or {})}
     return subprocess.run(
-        argv, capture_output=True, text=True, check=False, env=environment, timeout=LIMIT_S, input=text
+        argv, capture_output=True, text=True, check=False, env=environment, timeout=LIMIT_S, input=text, cwd=folder
     )
 
 

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from .judge import installed, name_of, owned
-from .room import LIMIT_S, Room, copy
+from .room import LIMIT_S, Room
 
 _FRAME = re.compile(r'File "[^"]*[/\\](?:site|dist)-packages[/\\](\w+)')
 _MISSING = re.compile(
@@ -29,8 +29,8 @@ class Handed:
     """What somebody has who sees a program fail."""
 
     room: Room
-    origin: Room
-    """The environment before anything was broken, which nobody has who repairs in earnest."""
+    mended: Callable[[Room], None]
+    """A repair that is known to be one, which nobody has who repairs in earnest."""
     requirements: tuple[str, ...]
     """What was once installed on purpose, pinned as it was then."""
     log: Path
@@ -61,12 +61,13 @@ def command(template: str) -> Tool:
 
 def _run(room: Room, argv: Sequence[str]) -> int:
     """Run with the environment active, and nothing to answer questions from."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "VIRTUAL_ENV": str(room.prefix)}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "VIRTUAL_ENV": str(room.prefix), **room.variables}
     environment["PATH"] = f"{room.prefix}/bin{os.pathsep}{environment.get('PATH', '')}"
     try:
         done = subprocess.run(
-            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * LIMIT_S, check=False
-        )
+            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * LIMIT_S, check=False,
+            cwd=room.prefix.parent if room.ways else None,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return 127
     return done.returncode
@@ -97,16 +98,27 @@ def _uv(*words: str) -> Callable[[Handed, Sequence[str]], int]:
 
 
 def reference(handed: Handed) -> int:
-    """The state before the fault, file by file: what a repair can reach at best, and the proof that the fault is the only one."""
-    copy(handed.origin, handed.room.prefix)
+    """What is known to repair it, mostly the state before the fault, file by file: the proof that the fault is the only one."""
+    handed.mended(handed.room)
     return 0
 
 
 def recreate(handed: Handed) -> int:
     """A new environment at the same path, from what was once asked for."""
+    if "recreate" in handed.room.ways:
+        return own("recreate")(handed)
     shutil.rmtree(handed.room.prefix)
     made = subprocess.run([sys.executable, "-m", "venv", str(handed.room.prefix)], capture_output=True, check=False)
     return made.returncode or _uv()(handed, handed.requirements)
+
+
+def own(way: str) -> Tool:
+    """A repair by the tool that made the environment."""
+
+    def repair(handed: Handed) -> int:
+        return next((code for argv in handed.room.ways[way] if (code := _run(handed.room, argv))), 0)
+
+    return repair
 
 
 def named(handed: Handed) -> int:
@@ -131,7 +143,11 @@ def _distribution(room: Room, module: str) -> str:
         return module
 
 
-COMMANDS: Mapping[str, str] = {"envmedic": "envmedic apply -p {prefix} --yes --no-gpu --keep-partial --log {log}"}
+OWN = ("sync", "sync-reinstall", "upgrade", "force-reinstall", "update-all", "doctor-fix")
+"""What the tools of projects, and conda, offer themselves."""
+COMMANDS: Mapping[str, str] = {
+    "envmedic": "envmedic apply -p {prefix} --yes --no-gpu --keep-partial --edit-project --log {log}"
+}
 TOOLS: Mapping[str, Tool] = {
     "reference": reference,
     "pip-pinned": lambda handed: _pip("--force-reinstall")(handed, handed.requirements),
@@ -140,6 +156,7 @@ TOOLS: Mapping[str, Tool] = {
     "uv-unpinned": lambda handed: _uv("--reinstall", "--upgrade")(handed, handed.names),
     "pip-named": named,
     "recreate": recreate,
+    **{way: own(way) for way in OWN},
 }
 
 

@@ -10,10 +10,10 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pytest
+import uv
 
-from tests.conda.package import PLACEHOLDER, Content, Link, Package, Program, record
-from tests.support.venvs import uv
+from ..room import Untried
+from .package import PLACEHOLDER, Content, Link, Package, Program, record
 
 _LAYOUT = """
 import json, sys, sysconfig
@@ -29,15 +29,15 @@ _LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "si
 
 
 def interpreter(minor: str) -> str:
-    """A Python of that version (``3.11``) on this machine; the test is skipped where there is none."""
+    """A Python of that version (``3.11``) on this machine."""
     if minor == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return str(sys._base_executable)  # type: ignore[attr-defined]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")  # its shims answer for the chosen version only
     places = [*sorted(pyenv.glob(f"versions/{minor}.*/bin/python{minor}")), minor]
-    command = [uv(), "python", "find", "--no-config", "--no-project", "--offline", "--no-python-downloads"]
+    command = [uv.find_uv_bin(), "python", "find", "--no-config", "--no-project", "--offline", "--no-python-downloads"]
     found = subprocess.run([*command, str(places[0])], capture_output=True, text=True, check=False)
     if found.returncode:
-        pytest.skip(f"conda packages of Python {minor} are made of an installed one, and there is none")
+        raise Untried(f"conda packages of Python {minor} are made of an installed one, and there is none")
     return found.stdout.strip()
 
 
@@ -79,26 +79,35 @@ def bundled(minor: str) -> list[Package]:
     """pip, and setuptools where that Python still brings it, of the wheels that its ``ensurepip`` brings."""
     code = "import ensurepip, pathlib; print(pathlib.Path(ensurepip.__file__).parent / '_bundled')"
     folder = Path(subprocess.check_output([interpreter(minor), "-c", code], text=True).strip())
-    return [noarch_of(wheel) for wheel in sorted(folder.glob("*.whl"))]
+    return [package_of(wheel) for wheel in sorted(folder.glob("*.whl"))]
 
 
-def noarch_of(wheel: Path) -> Package:
-    """A noarch package of a pure wheel, as conda-build makes it."""
+def package_of(wheel: Path, minor: str = "", depends: tuple[str, ...] = ()) -> Package:
+    """A package of a wheel, as conda-build makes it: noarch, or for the Python `minor` where something is compiled."""
     name, version = wheel.name.split("-")[:2]
+    pure = wheel.stem.endswith("-none-any")
+    folder = "site-packages" if pure else f"lib/python{minor}/site-packages"
     with zipfile.ZipFile(wheel) as archive:
         members = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
     info = f"{name}-{version}.dist-info"
     members.pop(f"{info}/RECORD")
-    files: dict[str, Content] = {f"site-packages/{path}": data for path, data in members.items()}
-    files |= {f"site-packages/{info}/INSTALLER": "conda\n", f"site-packages/{info}/REQUESTED": ""}
     points = _console_scripts(members.get(f"{info}/entry_points.txt", b"").decode())
+    if not pure:  # conda-build would have to write their scripts
+        points = []
+        members.pop(f"{info}/entry_points.txt", None)
+    files: dict[str, Content] = {f"{folder}/{path}": data for path, data in members.items()}
+    files |= {f"{folder}/{info}/INSTALLER": "conda\n", f"{folder}/{info}/REQUESTED": ""}
     scripts = [f"../../../bin/{point.partition(' ')[0]}" for point in points]
-    itself = f"site-packages/{info}/RECORD"
-    files[itself] = record(files, folder="site-packages", itself=itself, scripts=scripts)
+    itself = f"{folder}/{info}/RECORD"
+    files[itself] = record(files, folder=folder, itself=itself, scripts=scripts)
+    if not pure:
+        build = f"py{minor.replace('.', '')}_0"
+        return Package(
+            name.lower(), version, build, files=files, depends=(f"python {minor}.*", *depends), license="MIT"
+        )
     return Package(
-        name.lower(), version, "pyhd8ed1ab_0", files=files, depends=("python >=3.8",), subdir="noarch",
-        noarch="python",
-        entry_points=tuple(points), license="MIT",
+        name.lower(), version, "pyhd8ed1ab_0", files=files, depends=("python >=3.8", *depends), subdir="noarch",
+        noarch="python", entry_points=tuple(points), license="MIT",
     )  # fmt: skip
 
 
@@ -115,10 +124,10 @@ def _console_scripts(text: str) -> list[str]:
 
 
 def staged(minor: str, stage: Path) -> dict[str, str]:
-    """Copy an installed Python without its packages to `stage`, and tell how it is laid out. Skips the test where it is Debian's."""
+    """Copy an installed Python without its packages to `stage`, and tell how it is laid out."""
     said: dict[str, str] = json.loads(subprocess.check_output([interpreter(minor), "-c", _LAYOUT], text=True))
     if said["debian"]:
-        pytest.skip(f"Python {minor} here has the distribution's own layout, no package can be made of it")
+        raise Untried(f"Python {minor} here has the distribution's own layout, no package can be made of it")
     shutil.rmtree(stage, ignore_errors=True)
     library = stage / "lib" / f"python{minor}"
     shutil.copytree(said["stdlib"], library, ignore=_unwanted, symlinks=True)

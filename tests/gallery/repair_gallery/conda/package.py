@@ -10,14 +10,14 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 PLACEHOLDER = ("/opt/placehold" + "_placehold" * 30)[:255]
 """Stands for the prefix in packages; as long as in real ones, so that binaries have room for the real prefix."""
-SUMMARY = "A miniature for envmedic's tests: not the real package"
+SUMMARY = "A miniature for tests: not the real package"
 _EPOCH = 1_700_000_000  # seconds; each package adds some of its own
 
 
@@ -217,6 +217,23 @@ def record(files: Mapping[str, Content], *, folder: str, itself: str, scripts: S
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             rows.append(f"{path.removeprefix(folder + '/')},sha256={digest},{len(data)}")
     return "\n".join([*rows, f"{itself.removeprefix(folder + '/')},,"]) + "\n"
+
+
+def write_channel(directory: Path, packages: Iterable[Package]) -> str:
+    """Write packages and their index; return the channel's URL. An existing channel gets them in addition."""
+    every = tuple(packages)
+    for subdir in ("noarch", "linux-64"):
+        (directory / subdir).mkdir(parents=True, exist_ok=True)
+        index = directory / subdir / "repodata.json"
+        said: dict[str, Any] = {"info": {"subdir": subdir}, "repodata_version": 1, "packages": {}, "packages.conda": {}}
+        said |= json.loads(index.read_text()) if index.exists() else {}
+        for package in (package for package in every if package.subdir == subdir):
+            data = write(directory, package).read_bytes()
+            kind = "packages.conda" if package.archive == ".conda" else "packages"
+            digests = {"md5": hashlib.md5(data).hexdigest(), "sha256": _sha256(data), "size": len(data)}
+            said[kind][package.filename] = {**_index(package), **digests}
+        index.write_text(_json(said))
+    return directory.as_uri()
 
 
 def _json(value: object) -> str:

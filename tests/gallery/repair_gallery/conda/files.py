@@ -1,18 +1,19 @@
-"""Compares the files of a conda environment with what its records and its distributions' metadata say.
-
-It is written apart from envmedic's own reader of records, which it checks.
-"""
+"""Compares the files of a conda environment with what its records and its distributions' metadata say."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.conda.room import records
+
+def records(prefix: Path) -> list[dict[str, Any]]:
+    """What ``conda-meta`` says of each installed package."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((prefix / "conda-meta").glob("*.json"))]
 
 
 def real_path(recorded: str, minor: str) -> str:

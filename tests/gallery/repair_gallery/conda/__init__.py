@@ -1,0 +1,1 @@
+"""Environments of conda, from a channel of packages that are made here."""
