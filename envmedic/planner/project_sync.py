@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -37,8 +37,10 @@ def next_sync(
     project = environment.project
     if project is None or not project.sync or not after:
         return None
-    locked = _locked(project, binding(environment.pins, environment, values))
-    undone = tuple(_undone(project, after, locked)) if locked else _unread(project)
+    pins = binding(environment.pins, environment, values)
+    locked = _locked(project, pins)
+    stale = _unlocked(project, pins, locked) & after.keys()
+    undone = tuple(_undone(project, after, locked, stale)) if locked else _unread(project)
     # the tool takes an installed version for granted, damaged or not
     moved = all(name in locked and _version(environment, name) != after[name] for name in after)
     if not undone and not moved:
@@ -47,7 +49,9 @@ def next_sync(
     changed = [name for name in after if after[name] is not None and not _agrees(locked.get(name), after[name])]
     words = [wanted.get(name) or f"{name}=={(after[name] or '').partition('+')[0]}" for name in sorted(changed)]
     keeps = (*_KEEP[project.tool], *words) if undone and words and project.tool in _KEEP else ()
-    return NextSync(command=project.sync, folder=project.folder, undoes=undone, known=bool(locked), keeps=keeps)
+    return NextSync(
+        command=project.sync, folder=project.folder, undoes=undone, known=bool(locked) and not stale, keeps=keeps
+    )
 
 
 def disagreements(environment: Environment, values: Mapping[str, str]) -> tuple[str, ...]:
@@ -95,6 +99,13 @@ def _locked(project: Project, pins: Iterable[UserPin]) -> dict[str, list[UserPin
     return found
 
 
+def _unlocked(project: Project, pins: Iterable[UserPin], locked: Mapping[str, object]) -> set[str]:
+    """The names that the manifest asks for and the lock does not have, since it was made before."""
+    where = f"{project.folder}/{project.manifest}:"
+    asked = (pin for pin in pins if pin.kind == "requirement" and pin.source.startswith(where))
+    return {str(canonicalize_name(Requirement(pin.requirement).name)) for pin in asked} - locked.keys()
+
+
 def _short(text: str) -> str:
     """A requirement without the bounds that another of its bounds implies."""
     requirement = Requirement(text)
@@ -121,7 +132,9 @@ def _version(environment: Environment, name: str) -> str | None:
     return installed.version if installed is not None else None
 
 
-def _undone(project: Project, after: Mapping[str, str | None], locked: Mapping[str, list[UserPin]]) -> Iterator[str]:
+def _undone(
+    project: Project, after: Mapping[str, str | None], locked: Mapping[str, list[UserPin]], stale: Collection[str]
+) -> Iterator[str]:
     for name in sorted(after):
         version, pins = after[name], locked.get(name)
         if _agrees(pins, version):
@@ -131,6 +144,8 @@ def _undone(project: Project, after: Mapping[str, str | None], locked: Mapping[s
             yield f"{name} {version or 'removed'} -> {was} ({pins[0].source})"
         elif version is not None and project.exact:
             yield f"{name} {version} -> removed (not in {project.folder}/{project.lock})"
+        elif version is not None and name in stale:
+            yield f"{project.folder}/{project.lock} does not have {name}, which {project.manifest} asks for"
 
 
 def _unread(project: Project) -> tuple[str, ...]:

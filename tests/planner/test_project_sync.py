@@ -73,6 +73,14 @@ def test_removed_and_added_distributions() -> None:
     assert next_sync(other, values(other), {"cupy": "13"}) is None
 
 
+def test_a_lock_that_is_older_than_its_manifest_does_not_agree_with_the_repair() -> None:
+    environment = of_project(pin("torchvision==0.20.1"), pin("cupy>=12", "requirement"), tool="poetry")
+    found = next_sync(environment, values(environment), {"cupy": "13"})
+    assert found is not None
+    assert found.undoes == (f"{HOME}/uv.lock does not have cupy, which pyproject.toml asks for",)
+    assert (found.known, found.keeps) == (False, ("poetry", "add", "cupy==13"))
+
+
 def test_unknown_versions_may_undo_it() -> None:
     environment = of_project(lock=None)
     found = next_sync(environment, values(environment), {"torchvision": "0.20.1"})

@@ -48,6 +48,9 @@ def main(arguments: Sequence[str]) -> int:
             hold(cases, tools, options.folder, log)
         else:
             carry_out(cases, options.folder, log)
+    if not log.exists():
+        say("Nothing has run")
+        return 2
     if tools:
         say(compared(map(from_line, log.read_text().splitlines())))
         return 0
