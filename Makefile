@@ -127,14 +127,14 @@ $(NOTEBOOK)/.made:
 test-notebook: $(COMPILED) $(NOTEBOOK)/.made
 	ENVMEDIC_TEST_NOTEBOOK=1 $(BIN)/python -m pytest -m notebook tests/notebook
 
-# Ansible in a virtual environment of its own: tests find it there
+# Ansible, and fusepy, in a virtual environment of their own: tests find them there
 FLEET_TOOLS := build/fleet-tools
 $(FLEET_TOOLS)/.made: $(INSTALLED)
-	$(BIN)/uv venv --quiet --clear $(FLEET_TOOLS) && $(BIN)/uv pip install --quiet --python $(FLEET_TOOLS)/bin/python 'ansible-core>=2.16'
+	$(BIN)/uv venv --quiet --clear $(FLEET_TOOLS) && $(BIN)/uv pip install --quiet --python $(FLEET_TOOLS)/bin/python 'ansible-core>=2.16' fusepy
 	touch $@
 
 fleet: $(COMPILED) $(FLEET_TOOLS)/.made
-	ENVMEDIC_TEST_FLEET=1 ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto tests/fleet tests/cli/test_fleet.py tests/cli/test_class_plans.py
+	ENVMEDIC_TEST_FLEET=1 ENVMEDIC_TEST_LONG=1 $(BIN)/python -m pytest -n auto tests/fleet tests/witness tests/cli/test_fleet.py tests/cli/test_class_plans.py
 
 fleet-slurm:
 	mkdir -p build

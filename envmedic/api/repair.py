@@ -22,6 +22,7 @@ from envmedic.api.context.wiring import (
 )
 from envmedic.api.diagnosis import diagnose_text
 from envmedic.api.fleet import class_plans
+from envmedic.api.fleet.folder import require_names
 from envmedic.api.generations import difference
 from envmedic.api.obstacles import protections, without_gpu
 from envmedic.api.planning import crashes
@@ -199,6 +200,7 @@ def carry_out(
     verified. Errors before the transaction begins are raised (StalePlan if the environment has changed since); later
     ones are in the record.
     """
+    require_names((*options.witnesses, *options.machines))
     choices = prepared.choices if prepared.plan.extendable else None
     settings, made = prepared.settings, prepared.plan
     # the plan's real path, not that of its prefix now: if the link has moved since, the plan is stale

@@ -113,6 +113,9 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
         keep=args.keep,
         profile=args.profile,
         keep_partial=args.keep_partial,
+        witnesses=args.witnesses,
+        machines=args.machines,
+        witness_limit_s=args.witness_limit,
     )
 
 

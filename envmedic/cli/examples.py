@@ -152,6 +152,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "fleet rollout": (
         ("fleet rollout repair/", "print the command that repairs one machine of each class, then a tenth, then all"),
         ("fleet rollout repair/ --retry", "try again where the repair failed"),
+        ("fleet rollout repair/ --shared --witnesses 2", "all share one: two of each class prove it, then one swap"),
+    ),
+    "fleet witness": (
+        ("fleet witness -p /shared/env", "on each machine that `apply --witnesses` or `--machines` names"),
+        ("fleet witness -p /shared/env --users", "which programs on this machine use it"),
     ),
     "fleet undo": (
         ("fleet undo repair/", "print the command that undoes it everywhere"),

@@ -255,6 +255,14 @@ def compute_capability(text: str) -> str:
     return f"{int(major)}.{int(minor)}"
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas, each once."""
+    found = tuple(dict.fromkeys(name for name in text.split(",") if name))
+    if not found:
+        raise argparse.ArgumentTypeError("it names nothing")
+    return found
+
+
 def age(text: str) -> float:
     """A length of time, as ``30d``, in seconds."""
     return _measured(text, _TIMES, "a length of time such as 12h, 30d or 8w")

@@ -17,7 +17,7 @@ from envmedic.redact import redact_text
 
 Stage = Literal[
     "probe", "resolve", "solve", "fetch", "make", "preflight", "clone", "reproduce", "steps", "verify",
-    "fingerprint", "exchange", "smoke", "undo", "redo", "recover", "prune",
+    "fingerprint", "exchange", "smoke", "witness", "undo", "redo", "recover", "prune",
 ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ class Progress(Model, frozen=True, kw_only=True, tag="progress"):
 
     stage: Stage
     """Which."""
-    unit: Literal["files", "bytes", "checks", "steps"]
+    unit: Literal["files", "bytes", "checks", "steps", "machines"]
     """What is counted."""
     done: int
     """Number so far."""

@@ -218,6 +218,12 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     """Whether the clone may share files by hard links; not with an installer that writes into files that it finds."""
     keep_partial: bool = False
     """Whether a repair may take the environment's place that leaves a part of what was reported."""
+    witnesses: tuple[str, ...] = ()
+    """Other machines that share the environment, on which the repaired copy has to pass its checks too."""
+    machines: tuple[str, ...] = ()
+    """All other machines that share it: they are asked for programs that use it; witnesses need not be among them."""
+    witness_limit_s: float = 1800.0
+    """Seconds in which all of them have to answer a question."""
 
 
 # Plain structs from here on, not models: they hold functions and exceptions, and are never written as JSON.

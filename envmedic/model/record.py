@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from envmedic.errors import EnvmedicError
+from envmedic.model.answers.witness import Witness
 from envmedic.model.base import Model
 from envmedic.model.checks import Outcome
 from envmedic.model.events import EnvironmentNow
@@ -117,6 +118,8 @@ class Record(Model, frozen=True, kw_only=True):
     """Outcomes in the clone after the last step."""
     smoke: tuple[Outcome, ...] = ()
     """Outcomes in place, after the exchange."""
+    witnesses: tuple[Witness, ...] = ()
+    """Other machines that share the environment and were asked (``--witnesses``, ``--machines``)."""
     regressions: tuple[str, ...] = ()
     """What worked before and did not afterwards, each with its reason."""
     rounds: tuple[Round, ...] = ()

@@ -50,6 +50,7 @@ STAGES: Mapping[Stage, str] = complete(get_args(Stage), {
     "fingerprint": "comparing the original with its fingerprint",
     "exchange": "swapping the clone in",
     "smoke": "checking the environment in place",
+    "witness": "asking the other machines",
     "undo": "bringing the earlier environment back",
     "redo": "bringing the repaired environment back",
     "recover": "recovering an interrupted transaction",

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from envmedic.errors import CHANGED, RECOVERABLE, ChecksFailed, EnvmedicError, NoSolution
+from envmedic.model.answers.witness import Witness
 from envmedic.model.checks import Check, Outcome, Verification
 from envmedic.model.events import (
     CheckFinished,
@@ -324,6 +325,9 @@ def test_a_record_of_a_repair() -> None:
     ]
     passed = msgspec.structs.replace(RECORD, program="passed")
     assert PLAIN.text(record_lines(passed))[-2] == "Program      passed"
+    others = tuple(Witness(machine=name, proved=name != "n3") for name in ("n2", "n3", "n4"))
+    shared = PLAIN.text(record_lines(msgspec.structs.replace(passed, witnesses=others)))
+    assert shared[-3] == "Machines     proven on n2, n4 too; n3 asked for programs that use it"
 
 
 def test_a_record_of_going_back_and_coming_again() -> None:

@@ -43,6 +43,7 @@ from envmedic.model.answers import (
     playbook_trial,
     report,
     rollout,
+    witness,
 )
 from envmedic.model.base import Model
 from envmedic.playbook.schema import library
@@ -76,6 +77,7 @@ MODULES: tuple[ModuleType, ...] = (
     playbook_trial,
     program,
     record,
+    witness,
 )
 
 DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
@@ -100,6 +102,9 @@ DOCUMENTS: Mapping[str, type[Model]] = MappingProxyType({
     "fleet-status": fleet.FleetStatus,
     "fleet-plan": rollout.FleetPlan,
     "fleet-rollout": rollout.Rollout,
+    "witness": witness.WitnessReport,
+    "question": witness.Question,
+    "answer": witness.Answer,
     "report": report.Report,
     "lock": lock.Lock,
     "explain": explanation.Explanation,

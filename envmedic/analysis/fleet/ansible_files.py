@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from envmedic.analysis.fleet.stages import CANARY
-from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Stage
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Shared, Stage
 
 _HERE = "{{ playbook_dir }}"
 
@@ -64,12 +64,63 @@ def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], t
     return _text(lines)
 
 
-def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str]) -> str:
-    """Return the playbook that takes the repairs of these machines back."""
+def shared(fleet: FleetPlan, settings: NodeSettings, who: Shared) -> str:
+    """Return the playbook that repairs an environment which its machines share: one repairs it, the others answer."""
+    others = [*who.witnesses, *who.machines]
+    words = [*settings.command, "fleet", "witness", "-p", fleet.prefix, "--machine", "{{ inventory_hostname }}"]
+    words += ["--limit", str(settings.limit_s), *(["--no-gpu"] if settings.no_gpu else [])]
+    task = [("plan", f"{_HERE}/{who.file}"), ("results", f"{_HERE}/results"), *_options(settings)]
+    task += [("witnesses", list(who.witnesses)), ("machines", list(who.machines))]
+    holder = f"inventory_hostname == {_json(who.holder)}"
+    lines = [
+        *_head("fleet rollout --shared"),
+        *_play("one repair, proven on several machines", [who.holder, *others], {}),
+        *_command("Answer what the repair asks", words, f"not ansible_check_mode and not ({holder})"),
+        f"      async: {settings.limit_s}",
+        "      poll: 0",
+        "      register: envmedic_witness",
+        *_task("Repair", "apply", task)[1:],
+        f"      when: {_json(holder)}",
+        # its answer is in the record of the repair; one that was refused at once has asked nobody
+        '    - name: "See that they have ended"',
+        "      ansible.builtin.async_status:",
+        '        jid: "{{ envmedic_witness.ansible_job_id }}"',
+        "      register: envmedic_ended",
+        "      until: envmedic_ended is finished",
+        "      retries: 30",
+        "      delay: 1",
+        "      failed_when: false",
+        "      changed_when: false",
+        '      when: "envmedic_witness.ansible_job_id is defined"',
+    ]
+    return _text(lines)
+
+
+def _command(name: str, words: Sequence[str], when: str) -> list[str]:
+    lines = [
+        "  tasks:",
+        f"    - name: {_json(name)}",
+        "      ansible.builtin.command:",
+        f"        argv: {_json(list(words))}",
+    ]
+    return [*lines, f"      when: {_json(when)}", "      changed_when: false"]
+
+
+def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], who: Shared | None) -> str:
+    """Return the playbook that takes the repairs of these machines back.
+
+    Where machines share the environment, no program on any of them may use it.
+    """
     files = {node: item.file for item in fleet.classes for node in item.nodes if node in nodes}
     task: list[tuple[str, object]] = [("plan", f"{_HERE}/{_of_host(files)}"), ("results", f"{_HERE}/undone")]
     task += [("envmedic", list(settings.command)), ("limit_s", settings.limit_s)]
-    lines = [*_head("fleet undo"), *_play("undo", nodes, {"max_fail_percentage": 100}), *_variables(files)]
+    lines = _head("fleet undo")
+    if who is not None:
+        words = [*settings.command, "fleet", "witness", "-p", fleet.prefix, "--users"]
+        every = [who.holder, *who.witnesses, *who.machines]
+        lines += _play("programs that use it", every, {"any_errors_fatal": True, "max_fail_percentage": 0})
+        lines += _command("Ask for programs that use the environment", words, "not ansible_check_mode")
+    lines += [*_play("undo", nodes, {"max_fail_percentage": 100}), *_variables(files)]
     return _text([*lines, *_task("Undo", "undo", task)])
 
 

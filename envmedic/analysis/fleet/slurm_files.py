@@ -9,12 +9,20 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 
-from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Stage
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Shared, Stage
 
 UNIT = "unit.sh"
 """The script of a job."""
 HEALTH = "health.sh"
 """The script that Slurm asks about the health of a node."""
+SHARED = "shared.sh"
+"""The script of the one job of a shared environment."""
+_ENDING = (
+    "# witnesses end with the repair; one that was refused at once has asked them nothing",
+    'for _ in $(seq 60); do kill -0 "$others" 2> /dev/null || break; sleep 1; done',
+    'kill "$others" 2> /dev/null',
+    "wait",
+)
 _LOOK_S = 600
 _HEALTH = """\
 #!/bin/sh
@@ -105,20 +113,71 @@ def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], f
 
 def unit(settings: NodeSettings, folder: str) -> str:
     """Return the script of the job that repairs one machine; what it says is kept as a whole, or not at all."""
-    words = [*settings.command, "apply", "--yes", "--json", "--quiet", *(["--offline"] if settings.offline else [])]
-    words += ["--no-gpu"] if settings.no_gpu else []
-    words += [word for link in settings.find_links for word in ("--find-links", link)]
     drain = [
         'if [ "$code" -ne 0 ]; then scontrol update nodename="$1" state=drain reason="envmedic: exit $code"',
         f"else {_GIVE_BACK}; fi",
     ]
-    return _unit(folder, "results", words, settings.limit_s, drain if settings.drain else [])
+    return _unit(folder, "results", _applying(settings), settings.limit_s, drain if settings.drain else [])
 
 
-def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], folder: str) -> dict[str, str]:
-    """Return the script that submits an undo for each machine, and that of its jobs, by file name."""
+def _applying(settings: NodeSettings) -> list[str]:
+    """The words that carry a plan out, which comes after them."""
+    words = [*settings.command, "apply", "--yes", "--json", "--quiet", *(["--offline"] if settings.offline else [])]
+    words += ["--no-gpu"] if settings.no_gpu else []
+    return words + [word for link in settings.find_links for word in ("--find-links", link)]
+
+
+def shared(fleet: FleetPlan, settings: NodeSettings, who: Shared, folder: str) -> dict[str, str]:
+    """Return the script that submits the one job of a shared environment, and that job, by file name."""
+    others = (*who.witnesses, *who.machines)
+    names = ",".join((who.holder, *others))
+    options = f"--job-name=envmedic --nodes={len(others) + 1} --ntasks-per-node=1 --exclusive --no-requeue"
+    submit = f'sbatch {options} --nodelist={names} --output="$PWD/logs/shared.txt" "$PWD/{SHARED}"'
+    witness = [*settings.command, "fleet", "witness", "-p", fleet.prefix, "--limit", str(settings.limit_s)]
+    witness += ["--no-gpu"] if settings.no_gpu else []
+    step = "srun --overlap --kill-on-bad-exit=0"
+    # Slurm's own name of a file has the host, which need not be the node
+    answer = shlex.join(["sh", "-c", f'exec {shlex.join(witness)} > "logs/witness-$SLURMD_NODENAME.txt" 2>&1'])
+    ask = f"{step} --nodes={len(others)} --ntasks={len(others)} --nodelist={','.join(others)} {answer} &"
+    words = [*_applying(settings), *_asking(who, settings), who.file]
+    repair = shlex.join(["timeout", "--kill-after=60", str(settings.limit_s), *words])
+    result = f"results/{who.holder}.json"
+    job = [
+        "#!/bin/sh",
+        "# The job of an environment that its machines share: one repairs it, the others answer what it asks.",
+        f"cd {shlex.quote(folder)} || exit 1",
+        *([ask, "others=$!"] if others else []),
+        "code=0",
+        f"{step} --nodes=1 --ntasks=1 --nodelist={who.holder} {repair} > results/.shared || code=$?",
+        f"sync results/.shared && mv -f results/.shared {result}",
+        *(_ENDING if others else ()),
+        'exit "$code"',
+    ]
+    head = ["#!/bin/sh", "# Written by `envmedic fleet rollout --shared`. Run it where sbatch is.", "set -eu"]
+    lines = [*head, f"cd {shlex.quote(folder)}", "mkdir -p results logs", submit]
+    return {"rollout.sh": "\n".join(lines) + "\n", SHARED: "\n".join(job) + "\n"}
+
+
+def _asking(who: Shared, settings: NodeSettings) -> list[str]:
+    """The options of a repair that asks other machines."""
+    found = ["--witness-limit", str(max(1, settings.limit_s // 2))]
+    found += ["--witnesses", ",".join(who.witnesses)] if who.witnesses else []
+    return found + (["--machines", ",".join(who.machines)] if who.machines else [])
+
+
+def undoing(
+    fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], folder: str, who: Shared | None
+) -> dict[str, str]:
+    """Return the script that submits an undo for each machine, and that of its jobs, by file name.
+
+    Where machines share the environment, no program on any of them may use it.
+    """
     files = {node: item.file for item in fleet.classes for node in item.nodes}
     lines = [*_submission("fleet undo", folder, "undone", "undo-unit.sh", drain=settings.drain), "jobs="]
+    if who is not None:
+        every = (who.holder, *who.witnesses, *who.machines)
+        users = shlex.join([*settings.command, "fleet", "witness", "-p", fleet.prefix, "--users"])
+        lines.append(f"srun --nodes={len(every)} --ntasks-per-node=1 --nodelist={','.join(every)} {users}")
     lines += [f"submit {node} {files[node]}" for node in nodes]
     words = [*settings.command, "undo", "--yes", "--json", "--quiet", "--plan"]
     job = _unit(folder, "undone", words, settings.limit_s, [])

@@ -22,7 +22,7 @@ from envmedic.model.answers.rollout import FleetPlan, Rollout
 from envmedic.model.base import from_json, to_json
 
 FLEET, ROLLOUT, RESULTS, UNDONE, RETRIED = "fleet.json", "rollout.json", "results", "undone", "retried"
-_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9_])?")
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,200}[A-Za-z0-9_])?")
 """Names of machines: they become words of scripts, and names of files."""
 _ABSENT = "it sent nothing"
 
@@ -32,7 +32,7 @@ def require_names(nodes: Iterable[str]) -> None:
     wrong = next((node for node in nodes if not _NAME.fullmatch(node)), None)
     if wrong is not None:
         raise InputError(
-            f"{wrong!r} is no name of a machine", hint="Name the files after the machines: letters, digits, . _ -"
+            f"{wrong!r} is no name of a machine", hint="Name machines, and the files of each, by letters, digits, . _ -"
         )
 
 

@@ -28,13 +28,15 @@ from envmedic.model.answers.rollout import (
     NodeSettings,
     Rollout,
     RolloutWish,
+    Shared,
     Stage,
     StagesLeft,
 )
 
 _LOG = "error.log"
-_DONE = {"repaired", "already"}
-_OPEN = {"unknown"}
+DONE = {"repaired", "already"}
+"""Ends of machines that are done."""
+OPEN = {"unknown"}
 """Ends of machines that may get the plan again: it repairs there, or says that it had done so."""
 
 
@@ -91,7 +93,7 @@ def _written(place: Path, fleet: FleetPlan, wish: PlanWish) -> FleetPlan:
     command = ""
     if fleet.classes and fleet.engine == "ansible":
         files["plan.yml"] = ansible_files.planning(fleet)
-        command = _ansible(fleet, place / "plan.yml")
+        command = ansible(fleet, place / "plan.yml")
     elif fleet.classes:
         files["plan.sh"] = slurm_files.planning(fleet, str(place.absolute()))
         files[slurm_files.HEALTH] = slurm_files.health(fleet)
@@ -139,22 +141,21 @@ def rollout(place: Path, wish: RolloutWish | None, settings: NodeSettings | None
     before = folder.begun(place)
     wish = wish or (before.wish if before is not None else RolloutWish())
     settings = settings or (before.settings if before is not None else fleet.settings)
-    plans = _plans(place, fleet)
-    ends = _ends(folder.status(place, fleet, plans), fleet)
-    again = [node for node, end in ends.items() if end.outcome not in _DONE | _OPEN]
+    found_ends = ends(place, fleet)
+    again = [node for node, end in found_ends.items() if end.outcome not in DONE | OPEN]
     if retry and again:
         folder.set_aside(place, again)
-        ends = _ends(folder.status(place, fleet, plans), fleet)
-    done = {node for node, end in ends.items() if end.outcome in _DONE}
-    undone = [node for node, end in ends.items() if end.outcome == "undone"]
-    failed = {node: _told(end) for node, end in ends.items() if end.outcome not in _DONE | _OPEN | {"undone"}}
+        found_ends = ends(place, fleet)
+    done = {node for node, end in found_ends.items() if end.outcome in DONE}
+    undone = [node for node, end in found_ends.items() if end.outcome == "undone"]
+    failed = {node: told(end) for node, end in found_ends.items() if end.outcome not in DONE | OPEN | {"undone"}}
     every = staging.stages(fleet.classes, wish)
     left = staging.left(every, done.union(undone), failed)
     found = Rollout(
         kind="rollout",
         wish=wish,
         settings=settings,
-        total=len(ends),
+        total=len(found_ends),
         done=len(done),
         taken_back=tuple(undone),
         failed=tuple(SilentNode(node=node, why=why) for node, why in failed.items()),
@@ -165,7 +166,7 @@ def rollout(place: Path, wish: RolloutWish | None, settings: NodeSettings | None
     if left.stages and fleet.engine == "ansible":
         totals = {stage.name: len(stage.nodes) for stage in every}
         files["rollout.yml"] = ansible_files.rollout(fleet, settings, left.stages, totals)
-        command = _ansible(fleet, place / "rollout.yml")
+        command = ansible(fleet, place / "rollout.yml")
     elif left.stages:
         files |= slurm_files.rollout(fleet, settings, left.stages, str(place.absolute()))
         command = str(place / "rollout.sh")
@@ -180,22 +181,26 @@ def undo(place: Path, only: Sequence[str] = ()) -> Rollout:
     fleet = folder.fleet_of(place)
     before = folder.begun(place)
     settings = before.settings if before is not None else fleet.settings
-    ends = _ends(folder.status(place, fleet, _plans(place, fleet)), fleet)
+    shared = before.shared if before is not None else None
+    if shared is not None:
+        fleet = only_holder(fleet, shared)
     wanted = _only(fleet, only)
     failures = {node: why for node, why in folder.undo_failures(place).items() if node in wanted}
-    undone = [node for node in wanted if ends[node].outcome == "undone"]
-    todo = tuple(node for node in wanted if ends[node].outcome in _DONE)
+    found_ends = ends(place, fleet)
+    undone = [node for node in wanted if found_ends[node].outcome == "undone"]
+    todo = tuple(node for node in wanted if found_ends[node].outcome in DONE)
     files: dict[str, str] = {}
     command = ""
     if todo and fleet.engine == "ansible":
-        files["undo.yml"] = ansible_files.undoing(fleet, settings, todo)
-        command = _ansible(fleet, place / "undo.yml")
+        files["undo.yml"] = ansible_files.undoing(fleet, settings, todo, shared)
+        command = ansible(fleet, place / "undo.yml")
     elif todo:
-        files = slurm_files.undoing(fleet, settings, todo, str(place.absolute()))
+        files = slurm_files.undoing(fleet, settings, todo, str(place.absolute()), shared)
         command = str(place / "undo.sh")
     stage = Stage(name="undo", nodes=todo, allowed=len(todo))
     return Rollout(
         kind="undo",
+        shared=shared,
         settings=settings,
         total=len(todo) + len(undone),
         done=len(undone),
@@ -209,7 +214,18 @@ def undo(place: Path, only: Sequence[str] = ()) -> Rollout:
 def status(place: Path) -> FleetStatus:
     """Return how the rollout in `place` ended on each machine. Raises InputError."""
     fleet = folder.fleet_of(place)
+    before = folder.begun(place)
+    if before is not None and before.shared is not None:
+        fleet = only_holder(fleet, before.shared)
     return folder.status(place, fleet, _plans(place, fleet, missing=True))
+
+
+def only_holder(fleet: FleetPlan, shared: Shared) -> FleetPlan:
+    """Return the fleet with the one machine that answers for an environment which all share."""
+    classes = tuple(
+        msgspec.structs.replace(item, nodes=(shared.holder,)) for item in fleet.classes if shared.holder in item.nodes
+    )
+    return msgspec.structs.replace(fleet, classes=classes, silent=())
 
 
 def exceeded(place: Path, name: str) -> str:
@@ -222,19 +238,18 @@ def exceeded(place: Path, name: str) -> str:
     stages = {item.name: item for item in staging.stages(fleet.classes, before.wish)} if before is not None else {}
     if name not in stages:
         raise InputError(f"The rollout has no stage {name}", hint="canary, or the number of a batch")
-    ends = _ends(folder.status(place, fleet, _plans(place, fleet)), fleet)
-    failed = {node: _told(end) for node, end in ends.items() if end.outcome not in _DONE}
+    failed = {node: told(end) for node, end in ends(place, fleet).items() if end.outcome not in DONE}
     return staging.left([stages[name]], (), failed).stopped
 
 
-def _ends(found: FleetStatus, fleet: FleetPlan) -> Mapping[str, NodeStatus]:
-    """The machines for which there is a plan, in the order of classes."""
-    known = {item.node: item for item in found.nodes}
+def ends(place: Path, fleet: FleetPlan) -> Mapping[str, NodeStatus]:
+    """Return how it ended on the machines for which there is a plan, in the order of classes. Raises InputError."""
+    known = {item.node: item for item in folder.status(place, fleet, _plans(place, fleet)).nodes}
     return {node: known[node] for item in fleet.classes for node in item.nodes}
 
 
-def _told(end: NodeStatus) -> str:
-    """How it ended on a machine, in words."""
+def told(end: NodeStatus) -> str:
+    """Return how it ended on a machine, in words."""
     return f"{end.outcome}: {end.reason}" if end.reason else end.outcome
 
 
@@ -266,5 +281,6 @@ def _plans(place: Path, fleet: FleetPlan, *, missing: bool = False) -> Mapping[s
     return found
 
 
-def _ansible(fleet: FleetPlan, playbook: Path) -> str:
+def ansible(fleet: FleetPlan, playbook: Path) -> str:
+    """Return the command that runs a playbook."""
     return ansible_files.command(str(Path(envmedic.__file__).parent), fleet.target, str(playbook))

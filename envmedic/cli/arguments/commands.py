@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from envmedic.cli.arguments import groups
-from envmedic.cli.options import Parser, at_least, compute_capability, seconds
+from envmedic.cli.options import Parser, at_least, compute_capability, names, seconds
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -131,6 +131,23 @@ def apply(parser: Parser) -> None:
         group=group,
         action="store_true",
         help="also write the manifest and lock of the project, as the plan shows them, so that its next sync keeps the repair",
+    )
+    # no variables: they are about this repair
+    others = parser.add_argument_group(
+        "other machines that share the environment, on which `envmedic fleet witness` runs"
+    )
+    others.add_argument(
+        "--witnesses",
+        type=names,
+        default=(),
+        metavar="NAME,…",
+        help="the repaired copy must pass its checks on these too",
+    )
+    others.add_argument(
+        "--machines", type=names, default=(), metavar="NAME,…", help="also ask these which programs use the environment"
+    )
+    others.add_argument(
+        "--witness-limit", type=seconds, default=1800.0, metavar="SECONDS", help="limit for each answer (default: 1800)"
     )
     groups.allow(
         parser, group, help_text="lift a protection (pinned: break your pins where no plan keeps them); can be repeated"

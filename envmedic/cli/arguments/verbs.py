@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envmedic.cli.arguments import groups
-from envmedic.cli.options import VERB, Parser, at_least, sentence
+from envmedic.cli.options import VERB, Parser, at_least, seconds, sentence
 
 
 def data(parser: Parser) -> None:
@@ -82,6 +82,17 @@ def fleet(parser: Parser) -> None:
     rollout.add_argument(
         "--max-fail", metavar="N|PART", help="how many machines of a batch may fail, such as 1 or 2%% (default: 0)"
     )
+    rollout.add_argument(
+        "--shared",
+        nargs="?",
+        const="",
+        metavar="CLASS",
+        help="all machines share one environment: repair it once, by the plan of this class (default: the first), after "
+        "witnesses of every class have proved the copy",
+    )
+    rollout.add_argument(
+        "--witnesses", type=at_least(0), metavar="N", help="with --shared: witnesses of each class (default: 1)"
+    )
     rollout.add_argument("--retry", action="store_true", help="try again where the repair failed or was undone")
     _nodes(rollout)
     status = verb("status", "show how a rollout, or a plan for a class, ended on each machine")
@@ -89,6 +100,18 @@ def fleet(parser: Parser) -> None:
     status.add_argument("--html", metavar="FILE", help="also write a page with a picture of all machines")
     undo = verb("undo", "write and print what the engine runs to undo a rollout")
     undo.add_argument("--only", action="append", default=[], metavar="class:A|NODE", help="only these; can be repeated")
+    witness = verb("witness", "answer on this machine what a repair of an environment that it shares asks")
+    groups.target(witness)
+    witness.add_argument(
+        "--machine", metavar="NAME", help="the name of this machine (default: SLURMD_NODENAME, or its own)"
+    )
+    witness.add_argument("--no-gpu", action="store_true", help="leave out proofs on GPUs")
+    witness.add_argument(
+        "--limit", type=seconds, default=3600.0, metavar="SECONDS", help="limit for the whole repair (default: 3600)"
+    )
+    witness.add_argument(
+        "--users", action="store_true", help="wait for nothing: print which programs here use it (exit 6 if some do)"
+    )
     collected = "directory with the output of `envmedic facts --json` of each machine, in a file of its name"
     fleet = "the directory that `envmedic fleet plan` wrote"
     for found, kind, meaning in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 
@@ -11,13 +12,36 @@ from envmedic.api.fleet import collected
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError
 from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Rollout, RolloutWish
+from envmedic.model.answers.witness import WitnessReport
 from envmedic.render.documents.answers.fleet import drift_lines, fleet_diagnosis_lines, status_lines, survey_lines
 
 
 def fleet(args: argparse.Namespace, output: CommandOutput) -> int:
     """Run the verb; 1 where a machine is silent, has drifted, or is not repaired, 4 where a rollout goes no further."""
+    if args.verb == "witness":
+        return _witness(args, output)
     code: int = _VERBS[args.verb](args, Path(args.place), output)
     return code
+
+
+def _witness(args: argparse.Namespace, output: CommandOutput) -> int:
+    from envmedic.api.context.target import find_prefix_or_missing
+    from envmedic.api.fleet import witness
+    from envmedic.cli.context import target_of
+    from envmedic.render.documents.answers.witness import witness_lines
+
+    # whatever transaction is under way there is the one to answer, not one that was cut off
+    prefix = find_prefix_or_missing(target_of(args))
+    output.narrate(f"environment: {prefix}")
+    machine = args.machine or os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    if args.users:
+        found = WitnessReport(prefix=str(prefix), machine=machine, processes=witness.users(prefix))
+        output.document(found, witness_lines(found, users=True))
+        return int(ExitCode.BUSY if found.processes else ExitCode.OK)
+    settings = Settings(stream=output.stream)
+    found = witness.witness(settings, prefix, machine, limit_s=args.limit, no_gpu=args.no_gpu)
+    output.document(found, witness_lines(found))
+    return int(_ENDS[found.environment])
 
 
 def _survey(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
@@ -103,10 +127,22 @@ def _settings(args: argparse.Namespace) -> NodeSettings | None:
 
 
 def _rollout(args: argparse.Namespace, place: Path, output: CommandOutput) -> int:
-    from envmedic.api.fleet import rollout
+    from envmedic.api.fleet import folder, rollout, shared
 
+    stepwise = args.canary is not None or args.batches or args.max_fail
+    before = folder.begun(place)
+    if args.shared is not None or (before is not None and before.shared is not None):
+        if stepwise:
+            raise InputError(
+                "A shared environment is repaired once, on all machines",
+                hint="Leave out --canary, --batches, --max-fail",
+            )
+        found = shared.rolled_out(place, args.shared or None, args.witnesses, _settings(args), retry=args.retry)
+        return _printed(found, place, output)
+    if args.witnesses is not None:
+        raise InputError("--witnesses are those of an environment that machines share", hint="Add --shared")
     wish = None
-    if args.canary is not None or args.batches or args.max_fail:
+    if stepwise:
         usual = RolloutWish()
         wish = RolloutWish(
             canary=usual.canary if args.canary is None else args.canary,
@@ -139,3 +175,7 @@ _VERBS = {
     "survey": _survey, "diagnose": _diagnose, "drift": _drift, "plan": _plan, "rollout": _rollout, "status": _status,
     "undo": _undo,
 }  # fmt: skip
+_ENDS = {
+    "repaired": ExitCode.OK, "unchanged": ExitCode.CHECKS, "restored": ExitCode.CHECKS, None: ExitCode.PROBLEM,
+}  # fmt: skip
+"""How a witness exits, by the end of the repair."""

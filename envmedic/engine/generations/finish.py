@@ -19,6 +19,7 @@ from envmedic.engine.store.context import OpenTransaction
 from envmedic.engine.store.swap import swap, sync
 from envmedic.engine.store.uv_lock import uv_locked
 from envmedic.engine.verify.verdict import FAILURES
+from envmedic.engine.witness import asking as witnesses
 from envmedic.errors import (
     RECOVERABLE,
     ChecksFailed,
@@ -84,7 +85,7 @@ def drop(transaction: OpenTransaction, failure: EnvmedicError | None) -> Record:
 
 def conclude(transaction: OpenTransaction, runner: Runner, *, redo: bool = False) -> Record:
     """End a transaction whose clone is at the prefix: keep it if it works there, else put the old tree back."""
-    failure = smoke(transaction, runner)
+    failure = smoke(transaction, runner) or witnesses.look(transaction, _in_place(transaction))
     if failure is None:
         if redo:
             note_only_copies(transaction, "done")
@@ -137,11 +138,9 @@ def note_only_copies(transaction: OpenTransaction, state: State) -> bool:
 def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
     """Check the environment at its true path; returns why it does not work there, or None."""
     session = transaction.session
-    plans = (transaction.record.plan, *transaction.record.extensions)
-    checks = smoke_checks(check for plan in plans for check in plan.checks)
     with session.stage("smoke"):
         try:
-            outcomes = (*session.checks(checks, runner, "smoke", session.emit), *_scripts(transaction))
+            outcomes = (*session.checks(_in_place(transaction), runner, "smoke", session.emit), *_scripts(transaction))
         except (EnvmedicError, OSError) as error:
             return ChecksFailed(
                 "The checks at the environment's own path could not run",
@@ -158,6 +157,12 @@ def smoke(transaction: OpenTransaction, runner: Runner) -> EnvmedicError | None:
         hint=_hint(broken),
         details=tuple(f"{outcome.check}: {outcome.status} {outcome.reason}" for outcome in broken),
     )
+
+
+def _in_place(transaction: OpenTransaction) -> tuple[Check, ...]:
+    """The checks of the repaired environment in its place."""
+    plans = (transaction.record.plan, *transaction.record.extensions)
+    return smoke_checks(check for plan in plans for check in plan.checks)
 
 
 def _hint(broken: Sequence[Outcome]) -> str:

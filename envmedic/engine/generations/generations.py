@@ -33,6 +33,7 @@ from envmedic.engine.store.lock import locked
 from envmedic.engine.store.protection import refuse_in_use
 from envmedic.engine.store.swap import Point, no_point, refuse_link, swap, sync
 from envmedic.engine.store.uv_lock import uv_locked
+from envmedic.engine.witness import asking as witnesses
 from envmedic.errors import (
     RECOVERABLE,
     STORAGE_HINTS,
@@ -299,6 +300,7 @@ def _go(
     """
     session, directory = transaction.session, transaction.directory
     known = undo_losses.loaded(fingerprint)
+    witnesses.tell_unasked(transaction)
     session.interruption.commit()
     # The journal comes first: a kill while uv's lock is held leaves a lock file, which only recovery looks for.
     transaction.move(under)

@@ -9,6 +9,7 @@ One store serves every environment of a parent directory::
     .envmedic/<txid>/plan.json, record.json, events.jsonl
     .envmedic/<txid>/fingerprint          of the original, taken right after cloning
     .envmedic/<txid>/fingerprint-live     of the repaired tree, taken after the exchange
+    .envmedic/<txid>/witness              what other machines that share the environment are asked, and answered
     .envmedic/<txid>/carried.json         what an undo copies into `env`, while it does
     .envmedic/<txid>/project              of each edited file of the project the content that is not in place
     .envmedic/<txid>/project.json         which files those are
@@ -94,6 +95,11 @@ class TransactionDirectory:
     def carried(self) -> Path:
         """The list of the files that an undo carries over, as long as it is under way, see `carry_over`."""
         return self.path / "carried.json"
+
+    @property
+    def witness(self) -> Path:
+        """Questions to other machines and their answers, see `engine.witness`; only where they are asked."""
+        return self.path / "witness"
 
     @property
     def project(self) -> Path:

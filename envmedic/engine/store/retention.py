@@ -35,7 +35,7 @@ def _unread(store: Store) -> Iterator[Path]:
         if journal.transaction not in near:
             yield directory.live_fingerprint
             if directory != known[-1][0]:  # whose log tells why it failed
-                yield from (directory.plan, directory.events)
+                yield from (directory.plan, directory.events, *directory.witness.glob("*"))
         if None not in near or directory != _found_last(known):
             yield directory.fingerprint
 

@@ -220,14 +220,18 @@ def _megabytes(count: int) -> str:
 
 
 def _choose_staging(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[StagingMode, bool, tuple[str, ...]]:
+    if options.staging == "relocate" and options.witnesses:
+        raise PreflightError(
+            "Witnesses prove the copy at the path of the environment, which --staging relocate cannot show",
+            hint="Leave out --staging, or --witnesses",
+        )
     if options.staging == "relocate":
         return "relocate", False, ()
     with scratch.scratch(workdir, scratch.names(prefix)[0]) as stand_in:
         probe = probe_namespace(prefix, stand_in)
     if probe.ok:
         return "namespace", probe.pid_namespace, (probe.note,) if probe.note else ()
-    if options.staging == "namespace":
-        raise PreflightError(
-            "--staging namespace does not work here", cause=probe.reason, hint="Use --staging relocate"
-        )
+    if options.staging == "namespace" or options.witnesses:
+        hint = "Leave out --witnesses" if options.witnesses else "Use --staging relocate"
+        raise PreflightError("--staging namespace does not work here", cause=probe.reason, hint=hint)
     return "relocate", False, (f"steps run beside the environment and their paths are rewritten: {probe.reason}",)

@@ -18,7 +18,7 @@ from envmedic.engine.fs.durable import make_directory
 from envmedic.engine.fs.exchange import sync_filesystem
 from envmedic.engine.generations import project_files
 from envmedic.engine.generations.finish import conclude, drop, exchange_again, recoverable, set_aside, unfinished
-from envmedic.engine.generations.generations import not_pruned, prune_trees, spared_told
+from envmedic.engine.generations.generations import not_pruned, prune_trees, spared_told, surplus
 from envmedic.engine.generations.late_writes import LISTED, changed_meanwhile, late_writes
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.stage import relocate
@@ -38,6 +38,8 @@ from envmedic.engine.transaction.install import NothingChanged, install
 from envmedic.engine.transaction.preflight import Capabilities, preflight
 from envmedic.engine.transaction.repair_stages import Run, add_notes, confirm, fetch, reproduce
 from envmedic.engine.transaction.rounds import repair
+from envmedic.engine.verify.verdict import PROOF
+from envmedic.engine.witness import asking as witnesses
 from envmedic.errors import (
     ChecksFailed,
     EnvmedicError,
@@ -324,7 +326,19 @@ def _mark(run: Run) -> None:
     run.session.point("marked")
 
 
-STAGES: tuple[Callable[[Run], None], ...] = (_clone, reproduce, repair, _ask, _relocate, _mark)
+def _ask_others(run: Run) -> None:
+    """Ask other machines that share the environment which programs use it, before anything is done."""
+    witnesses.ask_use(run.transaction)
+
+
+def _prove_elsewhere(run: Run) -> None:
+    """Have other machines that share the environment prove the repaired clone too."""
+    witnesses.prove(run.transaction, run.checks, [item for item in run.before if item.role in PROOF])
+
+
+STAGES: tuple[Callable[[Run], None], ...] = (
+    _ask_others, _clone, reproduce, repair, _prove_elsewhere, _ask, _relocate, _mark,
+)  # fmt: skip
 
 
 INSTALL_STAGES: tuple[Callable[[Run], None], ...] = (_clone, install, _ask, _relocate, _mark)
@@ -406,11 +420,15 @@ def _finish(run: Run, uv: ExitStack) -> Record:
 def _pruned(transaction: OpenTransaction) -> Record | None:
     """Prune old generations; the record with a note where one stays, else None. The repair has ended well by then."""
     session = transaction.session
+    notes: tuple[str, ...]
     try:
+        others = witnesses.kept_for_others(transaction)
         # a snapshot was asked for by name, and only goes by name
         limits = KeepLimits(count=session.options.keep, snapshots=False)
-        pruned = prune_trees(session.store, limits, session.emit, session.point)
-        notes = tuple(map(spared_told, pruned.spared))
+        if others is not None and surplus(session.store, limits):
+            notes = (others,)
+        else:
+            notes = tuple(map(spared_told, prune_trees(session.store, limits, session.emit, session.point).spared))
         code = "kept-files"
     except OSError as error:
         why = not_pruned(session.store, error)

@@ -74,6 +74,18 @@ def judge(
     )
 
 
+def judge_elsewhere(
+    before: Sequence[Outcome], shown: Sequence[Outcome], after: Sequence[Outcome], *, no_gpu: bool
+) -> Judgement:
+    """Whether the repaired tree is right for another machine too, where the fault need not have shown.
+
+    `before` is what checks said there before the repair, `shown` what showed the fault where it is carried out.
+    """
+    # with other devices than there, an outcome is not missed here
+    known = [item for item in shown if _counterpart(item, after) is not None and _counterpart(item, before) is None]
+    return judge([*before, *known], after, no_gpu=no_gpu, confirmed=True)
+
+
 def reproduced(outcomes: Iterable[Outcome]) -> bool:
     """Whether a check that is to prove the repair fails: the fault is really there."""
     return any(outcome.role in PROOF and outcome.status in FAILURES for outcome in outcomes)

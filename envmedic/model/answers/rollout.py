@@ -110,6 +110,19 @@ class Stage(Model, frozen=True, kw_only=True):
     """How many of them may fail."""
 
 
+class Shared(Model, frozen=True, kw_only=True):
+    """The machines of a repair of one environment that they share."""
+
+    holder: str
+    """The machine that carries it out."""
+    file: str
+    """The file of the plan, in the directory of the fleet."""
+    witnesses: tuple[str, ...]
+    """Those that prove the copy before it takes the environment's place."""
+    machines: tuple[str, ...]
+    """The others: they are asked which programs use it."""
+
+
 class StagesLeft(Model, frozen=True, kw_only=True):
     """What a rollout has still to do, by the results that are there."""
 
@@ -129,6 +142,8 @@ class Rollout(Model, frozen=True, kw_only=True):
     """The steps that were asked for; a later call without options takes them again."""
     settings: NodeSettings = NodeSettings()
     """How envmedic is started on the machines; likewise."""
+    shared: Shared | None = None
+    """Which machine does what, where all share one environment (``--shared``)."""
     total: int
     """Machines that it is about."""
     done: int

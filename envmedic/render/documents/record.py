@@ -133,12 +133,22 @@ def _result(record: Record, *, moved: bool) -> list[Line]:
     return [
         joined(head, "  ", state, how),
         *([joined(part("GPU", "bold"), f"          {gpu_proof(record)}")] if record.gpu != "not needed" else []),
+        *_machines(record),
         *_project(record),
         *program_lines(record, moved=moved),
         *pin_lines(_lifted(record)),
         *(row for item in synced for row in sync_lines(item, after=True)),
         _way("To go back: ", f"envmedic undo -p {target}"),
     ]
+
+
+def _machines(record: Record) -> list[Line]:
+    """Which other machines have proved it, and which were asked for programs alone."""
+    proved = [item.machine for item in record.witnesses if item.proved]
+    others = [item.machine for item in record.witnesses if not item.proved]
+    told = [f"proven on {', '.join(proved)} too"] if proved else []
+    told += [f"{', '.join(others)} asked for programs that use it"] if others else []
+    return [joined(part("Machines", "bold"), "     ", "; ".join(told))] if told else []
 
 
 def _way(label: str, command: str) -> Line:

@@ -35,6 +35,7 @@ TITLES: Final[dict[Part, str]] = {
     "compare": "Compare again",
     "exchange": "Swap",
     "smoke": "Checks in place",
+    "witness": "Other machines",
     "prune": "Clean up",
     "other": "Settle",
 }

@@ -35,7 +35,7 @@ KEPT_LINES: Final = 200_000
 """Older lines of the log go: the transaction's own file holds all of it."""
 Part = Literal[
     "probe", "resolve", "solve", "preflight", "fetch", "fingerprint", "clone", "reproduce", "steps", "verify", "ask",
-    "compare", "exchange", "smoke", "prune", "other",
+    "compare", "exchange", "smoke", "witness", "prune", "other",
 ]  # fmt: skip
 """The displayed stages: those of events, and others, such as a question."""
 _ROUND: Final[tuple[Part, ...]] = ("steps", "verify")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from envmedic.model.answers.fleet import SilentNode
-from envmedic.model.answers.rollout import FleetPlan, Rollout, Stage
+from envmedic.model.answers.rollout import FleetPlan, Rollout, Shared, Stage
 from envmedic.render.documents.answers.fleet import counted, silent_lines, some
 from envmedic.render.text import Line, TextPart, joined, line, part, shortened
 
@@ -33,7 +33,8 @@ def fleet_plan_lines(made: FleetPlan) -> list[Line]:
 def rollout_lines(found: Rollout, place: str) -> list[Line]:
     """How many machines are done, what comes, in which order, and the command that does it."""
     verb = "taken back" if found.kind == "undo" else "repaired"
-    rows = [line(f"{found.done:,} of {counted(found.total, 'machine')} {verb}", "bold"), *_failures(found.failed)]
+    what = counted(found.total, "machine") if found.shared is None else "1 shared environment"
+    rows = [line(f"{found.done:,} of {what} {verb}", "bold"), *_failures(found.failed), *_shared(found.shared)]
     if found.taken_back:
         rows.append(line(f"  taken back, and left alone: {some(found.taken_back)}"))
     if found.left.stopped:
@@ -42,9 +43,21 @@ def rollout_lines(found: Rollout, place: str) -> list[Line]:
         return [*rows, line(f"When the cause is gone, `{again}` begins with these machines once more")]
     if not found.left.stages:
         return rows
-    rows += [_stage_line(stage) for stage in found.left.stages] if found.kind == "rollout" else []
+    stages = found.left.stages if found.kind == "rollout" and found.shared is None else ()
+    rows += [_stage_line(stage) for stage in stages]
     rows += [line(""), line("Nothing has been changed. This does it:", "bold")]
     return [*rows, (TextPart("  "), part(found.command, "command"))]
+
+
+def _shared(who: Shared | None) -> list[Line]:
+    """Which machine does what."""
+    if who is None:
+        return []
+    rows = [line(f"  {'repairs':<9} {who.holder}")]
+    rows += [line(f"  {'prove':<9} {counted(len(who.witnesses), 'machine')}: {some(who.witnesses)}")]
+    if who.machines:
+        rows.append(line(f"  {'asked':<9} {counted(len(who.machines), 'machine')}: {some(who.machines)}"))
+    return rows
 
 
 def _stage_line(stage: Stage) -> Line:

@@ -18,6 +18,16 @@ options:
   offline: {description: Ask no network., type: bool, default: true}
   no_gpu: {description: Ask for no proof on GPUs., type: bool, default: false}
   limit_s: {description: Seconds after which it is stopped., type: int, default: 3600}
+  witnesses:
+    description: Other machines that share the environment, and prove the copy too. C(envmedic fleet witness) runs there.
+    type: list
+    elements: str
+    default: []
+  machines:
+    description: All others that share it. They are asked which programs use it, by the same command.
+    type: list
+    elements: str
+    default: []
   envmedic: {description: The words that start envmedic., type: list, elements: str, default: [envmedic]}
 """
 EXAMPLES = r"""
@@ -53,6 +63,8 @@ def main():
             "offline": {"type": "bool", "default": True},
             "no_gpu": {"type": "bool", "default": False},
             "limit_s": {"type": "int", "default": 3600},
+            "witnesses": {"type": "list", "elements": "str", "default": []},
+            "machines": {"type": "list", "elements": "str", "default": []},
             "envmedic": COMMAND,
         },
         supports_check_mode=True,
@@ -61,6 +73,10 @@ def main():
     words = ["apply", own["plan"], *with_links(module)]
     words += ["--offline"] if own["offline"] else []
     words += ["--no-gpu"] if own["no_gpu"] else []
+    if own["witnesses"] or own["machines"]:
+        words += ["--witness-limit", str(max(1, own["limit_s"] // 2))]
+    for option in ("witnesses", "machines"):
+        words += ["--" + option, ",".join(own[option])] if own[option] else []
     wanted = plan_id(module)
     code, document, out = answer(module, [*words, "--dry-run" if module.check_mode else "--yes"], own["limit_s"])
     outcome = document.get("outcome") or ("refused" if code else "unknown")
