@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
-# anaconda.org takes an access token as part of the path: /t/TOKEN/channel
+# anaconda.org takes an access token as part of the path, /t/TOKEN/channel; in a path on disk, t is a directory
 _TOKEN = re.compile(r"(?<=/)t/[^/\s]+/")
 _ALIAS = "https://conda.anaconda.org/"
 """conda's default ``channel_alias``, the base URL of channels that are named without one."""
@@ -16,7 +16,7 @@ _SUBDIR = re.compile(r"(?:noarch|(?:linux|osx|win|freebsd|zos|emscripten|wasi)-[
 
 def without_credentials(url: str) -> str:
     """`url` without user, password and token (``/t/TOKEN/``)."""
-    return _TOKEN.sub("", _USER.sub("", url))
+    return url if url.startswith("file:") else _TOKEN.sub("", _USER.sub("", url))
 
 
 def is_subdir(word: str) -> bool:

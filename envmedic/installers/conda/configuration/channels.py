@@ -92,7 +92,7 @@ def _base(value: str | Mapping[str, Any]) -> str:
     """Address without the name, with login and token; conda appends a token at the end."""
     if isinstance(value, str):
         whole = value if "://" in value or not value else f"https://{value}"
-        found = _TOKEN.search(whole)
+        found = _TOKEN.search(whole) if not whole.startswith("file:") else None
         return whole if found is None else f"{_TOKEN.sub('', whole, count=1).rstrip('/')}{found[0]}"
     login = f"{value['auth']}@" if value.get("auth") else ""
     token = f"/t/{value['token']}" if value.get("token") else ""
