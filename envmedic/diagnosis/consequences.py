@@ -65,8 +65,11 @@ def _parent(
     """The first finding that this one follows from.
 
     Either the class of that finding explains it, and both are about one thing, or an earlier finding states all its
-    facts, or `gone` has it as the lack of a file that is gone.
+    facts, or `gone` has it as the lack of a file that is gone. What facts neither confirm nor
+    refute follows from an earlier, confirmed finding of the same lines.
     """
+    if finding.confirmed is None:
+        return next((other for other in findings[: findings.index(finding)] if _explains_lines(other, finding)), None)
     if finding.confirmed is not True:
         return None
     before = True
@@ -86,6 +89,13 @@ def _parent(
         if FAULT_CLASSES[other.fault].of_host or subjects & (_GENERIC | about[id(finding)]):
             return other
     return None
+
+
+def _explains_lines(other: Finding, finding: Finding) -> bool:
+    """Whether `other` is confirmed, and made of each line of the text that `finding` is made of."""
+    own = {item.where for item in finding.evidence if item.kind == "text"}
+    lines = {item.where for item in other.evidence if item.kind == "text"}
+    return other.confirmed is True and other.confidence >= CERTAIN_ENOUGH and bool(own) and own <= lines
 
 
 def _states(other: Finding, finding: Finding) -> bool:

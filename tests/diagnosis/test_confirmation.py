@@ -288,6 +288,21 @@ def test_what_follows_from_a_root_is_shown_below_it() -> None:
     assert len(folded(root, fault("numpy-abi", "libcublas.so.13"))) == 2
 
 
+def test_another_reading_of_the_same_lines_that_no_fact_confirms_is_shown_below() -> None:
+    def on(name: Fault, where: str, *, confirmed: bool | None) -> Finding:
+        seen = Evidence(kind="text", where=where, what="RuntimeError: operator torchvision::nms does not exist")
+        return msgspec.structs.replace(fault(name, ""), evidence=(seen,), confirmed=confirmed)
+
+    operators = on("torchvision-ops", "log:16", confirmed=True)
+    generic = on("companion-version", "log:16", confirmed=None)
+    assert folded(operators, generic) == [("torchvision-ops", ["companion-version"])]
+    # of another line, before it, confirmed itself, or beside one that is open too
+    assert len(folded(operators, on("companion-version", "log:12", confirmed=None))) == 2
+    assert len(folded(generic, operators)) == 2
+    assert len(folded(operators, on("companion-version", "log:16", confirmed=True))) == 2
+    assert len(folded(on("torchvision-ops", "log:16", confirmed=None), generic)) == 2
+
+
 def test_a_torch_that_is_damaged_and_a_host_without_gpus_show_anywhere() -> None:
     torch = fault("half-installed", "torch 2.5.1: 1 of 12418 files missing: torch/lib/libc10.so")
     operators = fault("torchvision-ops", "torchvision.unresolved-symbols is 3")
