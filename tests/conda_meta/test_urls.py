@@ -12,7 +12,7 @@ from envmedic.conda_meta.urls import canonical, without_credentials
     [
         ("https://me:secret@example.org/t/ab-123/channel", "https://example.org/channel"),
         ("https://example.org/t/ab-123/team/channel", "https://example.org/team/channel"),
-        ("file:///home/t/work/channel", "file:///home/t/work/channel"),
+        ("file:///srv/t/team/channel", "file:///srv/t/team/channel"),
     ],
 )
 def test_a_token_is_left_out_and_a_directory_is_not(url: str, clean: str) -> None:
