@@ -39,13 +39,15 @@ def next_sync(
         return None
     pins = binding(environment.pins, environment, values)
     locked = _locked(project, pins)
-    stale = _unlocked(project, pins, locked) & after.keys()
+    stale = {name: text for name, text in _unlocked(project, pins, locked).items() if name in after}
     undone = tuple(_undone(project, after, locked, stale)) if locked else _unread(project)
     # the tool takes an installed version for granted, damaged or not
     moved = all(name in locked and _version(environment, name) != after[name] for name in after)
     if not undone and not moved:
         return None
     wanted: dict[str, str] = {canonicalize_name(Requirement(text).name): _short(text) for text in asked}
+    # what the manifest says already stays as it is there
+    wanted |= {name: text for name, text in stale.items() if meets(Requirement(text), after[name] or "0")}
     changed = [name for name in after if after[name] is not None and not _agrees(locked.get(name), after[name])]
     words = [wanted.get(name) or f"{name}=={(after[name] or '').partition('+')[0]}" for name in sorted(changed)]
     keeps = (*_KEEP[project.tool], *words) if undone and words and project.tool in _KEEP else ()
@@ -99,11 +101,12 @@ def _locked(project: Project, pins: Iterable[UserPin]) -> dict[str, list[UserPin
     return found
 
 
-def _unlocked(project: Project, pins: Iterable[UserPin], locked: Mapping[str, object]) -> set[str]:
-    """The names that the manifest asks for and the lock does not have, since it was made before."""
+def _unlocked(project: Project, pins: Iterable[UserPin], locked: Mapping[str, object]) -> dict[str, str]:
+    """What the manifest asks for and the lock, which was made before, does not have, by normalised name."""
     where = f"{project.folder}/{project.manifest}:"
-    asked = (pin for pin in pins if pin.kind == "requirement" and pin.source.startswith(where))
-    return {str(canonicalize_name(Requirement(pin.requirement).name)) for pin in asked} - locked.keys()
+    asked = (pin.requirement for pin in pins if pin.kind == "requirement" and pin.source.startswith(where))
+    named = ((canonicalize_name(Requirement(text).name), text) for text in asked)
+    return {name: text for name, text in named if name not in locked}
 
 
 def _short(text: str) -> str:

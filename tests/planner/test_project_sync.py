@@ -78,7 +78,7 @@ def test_a_lock_that_is_older_than_its_manifest_does_not_agree_with_the_repair()
     found = next_sync(environment, values(environment), {"cupy": "13"})
     assert found is not None
     assert found.undoes == (f"{HOME}/uv.lock does not have cupy, which pyproject.toml asks for",)
-    assert (found.known, found.keeps) == (False, ("poetry", "add", "cupy==13"))
+    assert (found.known, found.keeps) == (False, ("poetry", "add", "cupy>=12"))
 
 
 def test_unknown_versions_may_undo_it() -> None:
