@@ -109,7 +109,7 @@ def test_nothing_named_and_nothing_active() -> None:
     with pytest.raises(InputError, match="none is active") as caught:
         resolve()
     assert caught.value.hint is not None
-    assert "-p PREFIX" in caught.value.hint
+    assert "-p DIR" in caught.value.hint
 
 
 def test_the_environments_of_the_project_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
