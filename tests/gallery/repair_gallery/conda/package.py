@@ -222,7 +222,7 @@ def record(files: Mapping[str, Content], *, folder: str, itself: str, scripts: S
 def write_channel(directory: Path, packages: Iterable[Package]) -> str:
     """Write packages and their index; return the channel's URL. An existing channel gets them in addition."""
     every = tuple(packages)
-    for subdir in ("noarch", "linux-64"):
+    for subdir in {"noarch", "linux-64", *(package.subdir for package in every)}:
         (directory / subdir).mkdir(parents=True, exist_ok=True)
         index = directory / subdir / "repodata.json"
         said: dict[str, Any] = {"info": {"subdir": subdir}, "repodata_version": 1, "packages": {}, "packages.conda": {}}
