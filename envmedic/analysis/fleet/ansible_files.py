@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from envmedic.analysis.fleet.stages import CANARY
-from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Shared, Stage
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, SharedEnvironment, Stage
 
 _HERE = "{{ playbook_dir }}"
 
@@ -64,7 +64,7 @@ def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], t
     return _text(lines)
 
 
-def shared(fleet: FleetPlan, settings: NodeSettings, who: Shared) -> str:
+def shared(fleet: FleetPlan, settings: NodeSettings, who: SharedEnvironment) -> str:
     """Return the playbook that repairs an environment which its machines share: one repairs it, the others answer."""
     others = [*who.witnesses, *who.machines]
     words = [*settings.command, "fleet", "witness", "-p", fleet.prefix, "--machine", "{{ inventory_hostname }}"]
@@ -106,7 +106,7 @@ def _command(name: str, words: Sequence[str], when: str) -> list[str]:
     return [*lines, f"      when: {_json(when)}", "      changed_when: false"]
 
 
-def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], who: Shared | None) -> str:
+def undoing(fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], who: SharedEnvironment | None) -> str:
     """Return the playbook that takes the repairs of these machines back.
 
     Where machines share the environment, no program on any of them may use it.

@@ -9,7 +9,7 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 
-from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Shared, Stage
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, SharedEnvironment, Stage
 
 UNIT = "unit.sh"
 """The script of a job."""
@@ -127,7 +127,7 @@ def _applying(settings: NodeSettings) -> list[str]:
     return words + [word for link in settings.find_links for word in ("--find-links", link)]
 
 
-def shared(fleet: FleetPlan, settings: NodeSettings, who: Shared, folder: str) -> dict[str, str]:
+def shared(fleet: FleetPlan, settings: NodeSettings, who: SharedEnvironment, folder: str) -> dict[str, str]:
     """Return the script that submits the one job of a shared environment, and that job, by file name."""
     others = (*who.witnesses, *who.machines)
     names = ",".join((who.holder, *others))
@@ -158,7 +158,7 @@ def shared(fleet: FleetPlan, settings: NodeSettings, who: Shared, folder: str) -
     return {"rollout.sh": "\n".join(lines) + "\n", SHARED: "\n".join(job) + "\n"}
 
 
-def _asking(who: Shared, settings: NodeSettings) -> list[str]:
+def _asking(who: SharedEnvironment, settings: NodeSettings) -> list[str]:
     """The options of a repair that asks other machines."""
     found = ["--witness-limit", str(max(1, settings.limit_s // 2))]
     found += ["--witnesses", ",".join(who.witnesses)] if who.witnesses else []
@@ -166,7 +166,7 @@ def _asking(who: Shared, settings: NodeSettings) -> list[str]:
 
 
 def undoing(
-    fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], folder: str, who: Shared | None
+    fleet: FleetPlan, settings: NodeSettings, nodes: Sequence[str], folder: str, who: SharedEnvironment | None
 ) -> dict[str, str]:
     """Return the script that submits an undo for each machine, and that of its jobs, by file name.
 

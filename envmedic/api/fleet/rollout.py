@@ -28,7 +28,7 @@ from envmedic.model.answers.rollout import (
     NodeSettings,
     Rollout,
     RolloutWish,
-    Shared,
+    SharedEnvironment,
     Stage,
     StagesLeft,
 )
@@ -220,7 +220,7 @@ def status(place: Path) -> FleetStatus:
     return folder.status(place, fleet, _plans(place, fleet, missing=True))
 
 
-def only_holder(fleet: FleetPlan, shared: Shared) -> FleetPlan:
+def only_holder(fleet: FleetPlan, shared: SharedEnvironment) -> FleetPlan:
     """Return the fleet with the one machine that answers for an environment which all share."""
     classes = tuple(
         msgspec.structs.replace(item, nodes=(shared.holder,)) for item in fleet.classes if shared.holder in item.nodes

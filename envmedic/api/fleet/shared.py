@@ -14,7 +14,7 @@ from envmedic.analysis.fleet import ansible_files, slurm_files
 from envmedic.api.fleet import folder, rollout
 from envmedic.errors import InputError
 from envmedic.model.answers.fleet import SilentNode
-from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Rollout, Shared, Stage, StagesLeft
+from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Rollout, SharedEnvironment, Stage, StagesLeft
 
 
 def rolled_out(
@@ -61,7 +61,7 @@ def rolled_out(
     return msgspec.structs.replace(found, files=folder.write(place, files), command=command)
 
 
-def _shared(fleet: FleetPlan, plan_of: str, witnesses: int) -> Shared:
+def _shared(fleet: FleetPlan, plan_of: str, witnesses: int) -> SharedEnvironment:
     """Which machine does what. Raises InputError where they do not share an environment."""
     chosen = next((item for item in fleet.classes if item.name == plan_of), None)
     if chosen is None:
@@ -79,7 +79,7 @@ def _shared(fleet: FleetPlan, plan_of: str, witnesses: int) -> Shared:
     others = {item.name: [node for node in item.nodes if node != holder] for item in fleet.classes}
     proving = [node for nodes in others.values() for node in nodes[:witnesses]]
     every = [node for nodes in (*others.values(), *(item.nodes for item in fleet.left_out)) for node in nodes]
-    return Shared(
+    return SharedEnvironment(
         holder=holder,
         file=chosen.file,
         witnesses=tuple(proving),

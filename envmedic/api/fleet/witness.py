@@ -29,7 +29,7 @@ from envmedic.engine.transaction.repair_stages import reasons
 from envmedic.engine.verify.verdict import FAILURES, judge_elsewhere, told, unasked
 from envmedic.engine.witness import questions
 from envmedic.errors import EnvmedicError
-from envmedic.model.answers.witness import Answer, Question, WitnessReport
+from envmedic.model.answers.witness import WitnessAnswer, WitnessQuestion, WitnessReport
 from envmedic.model.checks import Check, Outcome
 from envmedic.model.events import Notice
 from envmedic.model.ports import CheckRunner
@@ -56,7 +56,7 @@ def witness(settings: Settings, prefix: Path, machine: str, *, limit_s: float, n
     this = _Machine(settings, EnvironmentTarget.of(prefix), machine, no_gpu)
     store = Store.of(prefix)
     followed: TransactionDirectory | None = None
-    answers: list[Answer] = []
+    answers: list[WitnessAnswer] = []
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         found = _asking(store)
@@ -82,7 +82,7 @@ def witness(settings: Settings, prefix: Path, machine: str, *, limit_s: float, n
     return WitnessReport(prefix=str(prefix), machine=machine, transaction=transaction, answers=tuple(answers))
 
 
-def _asking(store: Store) -> tuple[TransactionDirectory, Question] | None:
+def _asking(store: Store) -> tuple[TransactionDirectory, WitnessQuestion] | None:
     try:
         return questions.asking(store)
     except OSError:  # a network file system lists what has gone
@@ -98,7 +98,7 @@ class _Machine:
     name: str
     no_gpu: bool
 
-    def tell(self, directory: TransactionDirectory, question: Question) -> None:
+    def tell(self, directory: TransactionDirectory, question: WitnessQuestion) -> None:
         """Tell that a repair asks, and warn where it does not ask this machine."""
         text = f"transaction {directory.transaction} asks {', '.join(question.machines)}"
         notice = Notice(code="witness", message=text, level="info")
@@ -107,10 +107,10 @@ class _Machine:
             notice = Notice(code="witness", message=hint, level="warning")
         self.settings.stream.emit(notice)
 
-    def answered(self, directory: TransactionDirectory, question: Question) -> Answer:
+    def answered(self, directory: TransactionDirectory, question: WitnessQuestion) -> WitnessAnswer:
         """Return the answer to a question. What keeps this machine from one is an answer, too."""
         started = time.monotonic()
-        given = Answer(
+        given = WitnessAnswer(
             transaction=question.transaction, number=question.number, kind=question.kind, machine=self.name, passed=True
         )
         try:
@@ -125,7 +125,7 @@ class _Machine:
             given, processes=users(self.target.real), gpus=self._gpus, seconds=time.monotonic() - started
         )
 
-    def _proof(self, given: Answer, copy: Path, question: Question) -> Answer:
+    def _proof(self, given: WitnessAnswer, copy: Path, question: WitnessQuestion) -> WitnessAnswer:
         """Prove the copy as it is seen here, shown at the path of the environment."""
         prefix = self.target.real
         digest = _seen(lambda: _digest(copy), question.digest, question.limit_s / 2)
@@ -157,7 +157,7 @@ class _Machine:
         asked = unasked(checks, before, after, no_gpu=self.no_gpu)
         return (*before, *(run(asked, live, "before", emit) if asked else ())), after
 
-    def _look(self, given: Answer, question: Question) -> Answer:
+    def _look(self, given: WitnessAnswer, question: WitnessQuestion) -> WitnessAnswer:
         """See that the repaired tree is at the path of the environment here; as a witness, that it works there."""
         prefix, limit_s = self.target.real, question.limit_s / 2
         if _seen(lambda: marker.read(prefix), question.transaction, limit_s) != question.transaction:
@@ -185,7 +185,7 @@ class _Machine:
         return tuple(sorted({item.compute_capability or "unknown" for item in host_of(self.settings).gpus}))
 
 
-def _failed(given: Answer, why: str) -> Answer:
+def _failed(given: WitnessAnswer, why: str) -> WitnessAnswer:
     return msgspec.structs.replace(given, passed=False, why=(why,))
 
 

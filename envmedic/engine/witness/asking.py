@@ -16,7 +16,7 @@ from envmedic.engine.store.context import OpenTransaction
 from envmedic.engine.store.live_records import live_records
 from envmedic.engine.witness import questions
 from envmedic.errors import ChecksFailed, EnvironmentBusy, EnvmedicError
-from envmedic.model.answers.witness import Answer, Question, Witness
+from envmedic.model.answers.witness import Witness, WitnessAnswer, WitnessQuestion
 from envmedic.model.checks import Check, Outcome
 from envmedic.tree import fingerprint as tree
 
@@ -104,10 +104,10 @@ def _question(
     digest: str = "",
     checks: tuple[Check, ...] = (),
     before: tuple[Outcome, ...] = (),
-) -> Question:
+) -> WitnessQuestion:
     last = questions.asked(transaction.directory)
     options = transaction.session.options
-    return Question(
+    return WitnessQuestion(
         transaction=transaction.directory.transaction,
         number=last.number + 1 if last is not None else 1,
         kind=kind,
@@ -120,7 +120,7 @@ def _question(
     )
 
 
-def _required(transaction: OpenTransaction, question: Question) -> Mapping[str, Answer]:
+def _required(transaction: OpenTransaction, question: WitnessQuestion) -> Mapping[str, WitnessAnswer]:
     """Ask, wait for the answers, and note them. Raises the error that is in the way, with a line for each machine."""
     with transaction.session.stage("witness"):
         found = _answers(transaction, question)
@@ -132,12 +132,12 @@ def _required(transaction: OpenTransaction, question: Question) -> Mapping[str, 
     return found
 
 
-def _answers(transaction: OpenTransaction, question: Question) -> Mapping[str, Answer]:
+def _answers(transaction: OpenTransaction, question: WitnessQuestion) -> Mapping[str, WitnessAnswer]:
     session = transaction.session
     questions.ask(transaction.directory, question)
     session.point(f"asked-{question.kind}")
     deadline = time.monotonic() + question.limit_s
-    found: dict[str, Answer] = {}
+    found: dict[str, WitnessAnswer] = {}
     told = -1
     while True:
         missing = [name for name in question.machines if name not in found]
@@ -151,7 +151,9 @@ def _answers(transaction: OpenTransaction, question: Question) -> Mapping[str, A
         time.sleep(_POLL_S)
 
 
-def _objection(transaction: OpenTransaction, question: Question, found: Mapping[str, Answer]) -> EnvmedicError | None:
+def _objection(
+    transaction: OpenTransaction, question: WitnessQuestion, found: Mapping[str, WitnessAnswer]
+) -> EnvmedicError | None:
     """The error for what is in the way: what failed first, then programs, then silence."""
     options, prefix = transaction.session.options, transaction.session.prefix
     failed = [f"{name}: {why}" for name in found for why in _against(found[name], question, no_gpu=options.no_gpu)]
@@ -185,7 +187,7 @@ def _objection(transaction: OpenTransaction, question: Question, found: Mapping[
     )
 
 
-def _against(given: Answer, question: Question, *, no_gpu: bool) -> Iterator[str]:
+def _against(given: WitnessAnswer, question: WitnessQuestion, *, no_gpu: bool) -> Iterator[str]:
     """What an answer has against the repair."""
     if not given.passed:
         yield from given.why or ("it did not say why",)
@@ -196,7 +198,7 @@ def _against(given: Answer, question: Question, *, no_gpu: bool) -> Iterator[str
             yield "its GPUs were left out (--no-gpu)"
 
 
-def _note(transaction: OpenTransaction, question: Question, found: Mapping[str, Answer]) -> None:
+def _note(transaction: OpenTransaction, question: WitnessQuestion, found: Mapping[str, WitnessAnswer]) -> None:
     """Keep in the record what is known of each machine."""
     known = {item.machine: item for item in transaction.record.witnesses}
     for name in question.machines:
@@ -219,7 +221,7 @@ def _note_unasked(transaction: OpenTransaction) -> None:
         transaction.note(notes=(*notes, told))
 
 
-def _note_gpus(transaction: OpenTransaction, found: Sequence[Answer]) -> None:
+def _note_gpus(transaction: OpenTransaction, found: Sequence[WitnessAnswer]) -> None:
     """Let proofs on the GPUs of witnesses count where the repair itself runs on a machine without."""
     if transaction.record.gpu == "not verified" and found and all(item.gpu == "verified" for item in found):
         names = ", ".join(f"{item.machine} ({', '.join(item.gpus)})" for item in found)

@@ -17,34 +17,38 @@ from envmedic.engine.store import journal as journals
 from envmedic.engine.store.journal import Journal
 from envmedic.engine.store.layout import Store, TransactionDirectory
 from envmedic.errors import RecoveryNeeded
-from envmedic.model.answers.witness import Answer, Question
+from envmedic.model.answers.witness import WitnessAnswer, WitnessQuestion
 from envmedic.model.base import Model, to_json
 
 _QUESTION = "question.json"
 _M = TypeVar("_M", bound=Model)
 
 
-def ask(directory: TransactionDirectory, question: Question) -> None:
+def ask(directory: TransactionDirectory, question: WitnessQuestion) -> None:
     """Put a question in the place of the last one. Raises OSError."""
     if not directory.witness.is_dir():
         make_directory(directory.witness)
     write_durably(directory.witness / _QUESTION, to_json(question).encode())
 
 
-def asked(directory: TransactionDirectory) -> Question | None:
+def asked(directory: TransactionDirectory) -> WitnessQuestion | None:
     """The last question of a transaction; None where nothing is asked."""
-    found = _read(directory.witness / _QUESTION, Question)
+    found = _read(directory.witness / _QUESTION, WitnessQuestion)
     return found if found is not None and found.transaction == directory.transaction else None
 
 
-def answer(directory: TransactionDirectory, given: Answer) -> None:
+def answer(directory: TransactionDirectory, given: WitnessAnswer) -> None:
     """Give an answer. Raises OSError."""
     write_durably(directory.witness / _answer(given.number, given.machine), to_json(given).encode())
 
 
-def answers(directory: TransactionDirectory, question: Question, machines: Iterable[str]) -> Mapping[str, Answer]:
+def answers(
+    directory: TransactionDirectory, question: WitnessQuestion, machines: Iterable[str]
+) -> Mapping[str, WitnessAnswer]:
     """The answers to a question that these machines have given so far."""
-    found = {machine: _read(directory.witness / _answer(question.number, machine), Answer) for machine in machines}
+    found = {
+        machine: _read(directory.witness / _answer(question.number, machine), WitnessAnswer) for machine in machines
+    }
     return {
         machine: given
         for machine, given in found.items()
@@ -53,7 +57,7 @@ def answers(directory: TransactionDirectory, question: Question, machines: Itera
     }
 
 
-def asking(store: Store) -> tuple[TransactionDirectory, Question] | None:
+def asking(store: Store) -> tuple[TransactionDirectory, WitnessQuestion] | None:
     """The transaction that asks now, with its question; None without one."""
     for directory in reversed(store.transactions()):
         journal = journal_of(directory)

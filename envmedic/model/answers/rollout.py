@@ -110,7 +110,7 @@ class Stage(Model, frozen=True, kw_only=True):
     """How many of them may fail."""
 
 
-class Shared(Model, frozen=True, kw_only=True):
+class SharedEnvironment(Model, frozen=True, kw_only=True):
     """The machines of a repair of one environment that they share."""
 
     holder: str
@@ -142,7 +142,7 @@ class Rollout(Model, frozen=True, kw_only=True):
     """The steps that were asked for; a later call without options takes them again."""
     settings: NodeSettings = NodeSettings()
     """How envmedic is started on the machines; likewise."""
-    shared: Shared | None = None
+    shared: SharedEnvironment | None = None
     """Which machine does what, where all share one environment (``--shared``)."""
     total: int
     """Machines that it is about."""

@@ -13,7 +13,7 @@ ANSWER_SCHEMA: Final = "envmedic.answer/1"
 WITNESS_SCHEMA: Final = "envmedic.witness/1"
 
 
-class Question(Model, frozen=True, kw_only=True):
+class WitnessQuestion(Model, frozen=True, kw_only=True):
     """What the repair asks the other machines, in a file beside its journal."""
 
     schema: Literal["envmedic.question/1"] = QUESTION_SCHEMA
@@ -38,7 +38,7 @@ class Question(Model, frozen=True, kw_only=True):
     """The outcomes of those that show the fault, where the repair is carried out, before its steps."""
 
 
-class Answer(Model, frozen=True, kw_only=True):
+class WitnessAnswer(Model, frozen=True, kw_only=True):
     """The answer of one machine."""
 
     schema: Literal["envmedic.answer/1"] = ANSWER_SCHEMA
@@ -95,7 +95,7 @@ class WitnessReport(Model, frozen=True, kw_only=True):
     """The name of this machine."""
     transaction: str | None = None
     """The repair that asked; null where none did."""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[WitnessAnswer, ...] = ()
     """What was answered, in order."""
     processes: tuple[str, ...] = ()
     """With ``--users``: programs here that run from the environment, or from a tree that is kept of it."""

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from envmedic.model.answers.fleet import SilentNode
-from envmedic.model.answers.rollout import FleetPlan, Rollout, Shared, Stage
+from envmedic.model.answers.rollout import FleetPlan, Rollout, SharedEnvironment, Stage
 from envmedic.render.documents.answers.fleet import counted, silent_lines, some
 from envmedic.render.text import Line, TextPart, joined, line, part, shortened
 
@@ -49,7 +49,7 @@ def rollout_lines(found: Rollout, place: str) -> list[Line]:
     return [*rows, (TextPart("  "), part(found.command, "command"))]
 
 
-def _shared(who: Shared | None) -> list[Line]:
+def _shared(who: SharedEnvironment | None) -> list[Line]:
     """Which machine does what."""
     if who is None:
         return []

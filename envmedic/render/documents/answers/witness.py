@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envmedic.model.answers.witness import Answer, WitnessReport
+from envmedic.model.answers.witness import WitnessAnswer, WitnessReport
 from envmedic.render.style import duration
 from envmedic.render.text import Line, joined, line, part
 
@@ -27,7 +27,7 @@ def witness_lines(found: WitnessReport, *, users: bool = False) -> list[Line]:
     return [*lines, joined(head, f"  {found.transaction}: {_ENDS[found.environment]}")]
 
 
-def _answer(given: Answer) -> list[Line]:
+def _answer(given: WitnessAnswer) -> list[Line]:
     state = part("nothing against it", "good") if given.passed else part("something against it", "bad")
     return [
         joined(part(_ASKED[given.kind], "bold"), "  ", state, f" in {duration(given.seconds)}"),
