@@ -52,10 +52,9 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 # As the wheel holds them: else each new home that a test makes would validate all playbooks, for five seconds
-COMPILED := build/compiled/.made
+COMPILED := build/compiled.xz
 $(COMPILED): $(INSTALLED) $(wildcard playbooks/*.yaml) $(shell find envmedic/model envmedic/playbook -name '*.py')
-	$(BIN)/python -m envmedic.playbook.compiled build/compiled
-	@touch $@
+	$(BIN)/python -m envmedic.playbook.compiled $@
 
 demo: $(COMPILED)
 	$(BIN)/python -m tests.demo

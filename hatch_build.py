@@ -1,4 +1,4 @@
-"""Build hook: the wheel holds the shipped playbooks compiled, see `envmedic.playbook.compiled`, and the tables packed."""
+"""Build hook: the wheel holds the shipped playbooks compiled, see `envmedic.playbook.compiled`, and its tables and its manual page packed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MadeFiles(BuildHookInterface):  # type: ignore[type-arg]
     """Makes them in a directory of its own, which exists until the wheel is written."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the playbooks and pack the tables of the tree that is built; an editable installation reads both there."""
+        """Compile the playbooks of the tree that is built, and pack its tables and its manual page."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
@@ -27,12 +27,19 @@ class MadeFiles(BuildHookInterface):  # type: ignore[type-arg]
 
         self._folder = tempfile.TemporaryDirectory(prefix="envmedic-made-")
         made = Path(self._folder.name)
-        compile_shipped(made / "compiled")
-        build_data["force_include"][str(made / "compiled")] = "envmedic/compiled"
+        compile_shipped(made / "compiled.xz")
+        build_data["force_include"][str(made / "compiled.xz")] = "envmedic/compiled.xz"
         for table in Path(self.root, TABLES).glob("*.json"):
-            packed = made / f"{table.name}.gz"
-            packed.write_bytes(gzip.compress(table.read_bytes(), mtime=0))
+            packed = self._packed(table, made)
             build_data["force_include"][str(packed)] = f"{TABLES}/{packed.name}"
+        page = self._packed(Path(self.root, "man", "envmedic.1"), made)
+        build_data["shared_data"][str(page)] = f"share/man/man1/{page.name}"
+
+    @staticmethod
+    def _packed(file: Path, folder: Path) -> Path:
+        packed = folder / f"{file.name}.gz"
+        packed.write_bytes(gzip.compress(file.read_bytes(), mtime=0))
+        return packed
 
     def finalize(self, version: str, _build_data: dict[str, Any], _artifact: str) -> None:
         """Remove the directory."""

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from tests.install.packages import build
 from tests.support.venvs import install_file, make_venv, python_of, site_packages
 
-LIMIT_BYTES = 20_500_000
+LIMIT_BYTES = 20_000_000
 """Of everything in site-packages with byte code, as pip and pipx leave it; pip is not among it."""
 
 

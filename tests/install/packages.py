@@ -59,7 +59,7 @@ def _without_data(found: set[str]) -> set[str]:
 
 
 def _of_wheel() -> Iterator[str]:
-    yield "share/man/man1/envmedic.1"
+    yield "share/man/man1/envmedic.1.gz"
     yield "envmedic/py.typed"
     yield from (f"envmedic/shipped_playbooks/{path.name}" for path in (ROOT / "playbooks").glob("*.yaml"))
     # schemas of documents are in the source archive alone

@@ -196,7 +196,7 @@ def _completion(room: Room) -> None:
 
 
 def _manual(room: Room) -> None:
-    page = room.own_python.parent.parent / "share" / "man" / "man1" / "envmedic.1"
+    page = room.own_python.parent.parent / "share" / "man" / "man1" / "envmedic.1.gz"
     _must(page.is_file(), "there is no manual page")
-    shown = room.path / "home" / "man" / "man1" / "envmedic.1"
+    shown = room.path / "home" / "man" / "man1" / "envmedic.1.gz"
     _must(room.installer != "pipx" or shown.is_file(), "pipx does not show the manual page")

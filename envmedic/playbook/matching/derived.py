@@ -40,13 +40,13 @@ def load_literals(patterns: Sequence[str]) -> Derived:
             pass  # undamaged, but written by another version: replaced below
     found = derive_literals(patterns)
     if key is not None:
-        write_literals(key, found)
+        cache.write_bytes(key, encoded(found))
     return found
 
 
-def write_literals(key: str, found: Derived, root: Path | None = None) -> None:
-    """Store `found` under `key` in the user's cache, or in `root`. Raises OSError for the latter alone."""
-    cache.write_bytes(key, msgspec.msgpack.encode(found), root)
+def encoded(found: Derived) -> bytes:
+    """Return `found` as it is stored."""
+    return msgspec.msgpack.encode(found)
 
 
 def derive_literals(patterns: Sequence[str]) -> Derived:

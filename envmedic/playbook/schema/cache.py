@@ -1,8 +1,8 @@
 """Disk cache of compiled playbooks, and of data derived from sets of them.
 
 Validating all shipped playbooks takes five seconds, deriving the literals of all patterns 0.2 s; reading either from
-the cache takes some ten milliseconds. Two directories are read: what was compiled together with the package, which
-nothing writes later, and the user's cache. Files are compressed with zlib, to a third of their size.
+the cache takes some ten milliseconds. Two places are read: one archive of what was compiled together with the package,
+which nothing writes later, and the directory of the user's cache, in files compressed with zlib.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import os
 import tempfile
 import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,8 @@ from envmedic.model.playbook import Playbook
 from envmedic.model.vocabulary.names import FACTS, PACKAGE_FACTS, PLAYBOOK_CHECKS
 from envmedic.playbook.schema.schema import schema
 
+PREPARED = "compiled.xz"
+"""The name of the archive."""
 MOST_DERIVED = 8
 """Number of sets of playbooks whose derived data is kept."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -38,11 +41,33 @@ class _Entry(Model, frozen=True, kw_only=True, forbid_unknown_fields=True):
     playbook: msgspec.Raw
 
 
-def prepared_root() -> Path:
-    """Return the directory of what was compiled with the package: in a wheel, or made by ``make`` in a checkout."""
+def prepared_file() -> Path:
+    """Return the archive of what was compiled with the package: in a wheel, or made by ``make`` in a checkout."""
     package = Path(envmedic.__file__).resolve().parent
-    installed = package / "compiled"
-    return installed if installed.is_dir() else package.parent / "build" / "compiled"
+    installed = package / PREPARED
+    return installed if installed.is_file() else package.parent / "build" / PREPARED
+
+
+@functools.cache
+def _prepared() -> dict[str, bytes]:
+    """Entries of that archive by key; none where it is missing or damaged, and everything is derived again."""
+    try:
+        import lzma
+    except ImportError:  # a Python that was built without it
+        return {}
+    try:
+        packed = lzma.decompress(prepared_file().read_bytes())
+        return msgspec.msgpack.decode(packed, type=dict[str, bytes])
+    except (OSError, lzma.LZMAError, msgspec.DecodeError):
+        return {}
+
+
+def write_prepared(entries: Mapping[str, bytes], file: Path) -> None:
+    """Write that archive. Raises OSError."""
+    import lzma
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(lzma.compress(msgspec.msgpack.encode(entries), preset=9))
 
 
 def user_root() -> Path:
@@ -70,55 +95,68 @@ def cache_key(content: bytes, shipped_as: str | None) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def playbook_file(root: Path, key: str) -> Path:
-    """Return the file of the compiled playbook `key` in a cache."""
-    return root / "playbooks" / f"{key}.json.z"
-
-
-def derived_file(root: Path, key: str) -> Path:
-    """Return the file of the derived data `key` in a cache."""
-    return root / "derived" / key
-
-
 def read_playbook(key: str) -> Playbook | None:
     """Return the playbook stored under `key`; None if it is missing or damaged."""
-    for root in (prepared_root(), user_root()):
-        # the caller reads the YAML again where no file is whole
-        with contextlib.suppress(OSError, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-            entry = msgspec.json.decode(zlib.decompress(playbook_file(root, key).read_bytes()), type=_Entry)
+    for content in _stored(key, _playbook_file(key)):
+        # the caller reads the YAML again where no entry is whole
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            entry = msgspec.json.decode(content, type=_Entry)
             if entry.key == key and entry.digest == hashlib.sha256(entry.playbook).hexdigest():
                 return msgspec.json.decode(entry.playbook, type=Playbook)
     return None
 
 
-def write_playbook(key: str, playbook: Playbook, root: Path | None = None) -> None:
-    """Store `playbook` under `key` in the user's cache, or in `root`. Raises OSError for the latter alone."""
-    encoded = msgspec.json.encode(playbook)
-    entry = _Entry(key=key, digest=hashlib.sha256(encoded).hexdigest(), playbook=msgspec.Raw(encoded))
+def write_playbook(key: str, playbook: Playbook) -> None:
+    """Store `playbook` under `key` in the user's cache."""
     # a full disk or a read-only home makes the next start slower, and is no error
-    with contextlib.nullcontext() if root else contextlib.suppress(OSError):
-        _replace(playbook_file(root or user_root(), key), msgspec.json.encode(entry))
+    with contextlib.suppress(OSError):
+        _replace(_playbook_file(key), playbook_entry(key, playbook))
+
+
+def playbook_entry(key: str, playbook: Playbook) -> bytes:
+    """Return what is stored for `playbook`."""
+    encoded = msgspec.json.encode(playbook)
+    return msgspec.json.encode(
+        _Entry(key=key, digest=hashlib.sha256(encoded).hexdigest(), playbook=msgspec.Raw(encoded))
+    )
 
 
 def read_bytes(key: str) -> bytes | None:
     """Return the bytes that `write_bytes` stored under `key`; None if they are missing or damaged."""
-    for root in (prepared_root(), user_root()):
-        try:
-            content = zlib.decompress(derived_file(root, key).read_bytes())
-        except (OSError, zlib.error):
-            continue  # the caller derives it again
+    for content in _stored(key, _derived_file(key)):
         digest, stored = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         if digest == _digest(key, stored):
             return stored
-    return None
+    return None  # the caller derives it again
 
 
-def write_bytes(key: str, content: bytes, root: Path | None = None) -> None:
-    """Store `content` under `key` and drop the oldest entries. Failures count as with playbooks."""
-    with contextlib.nullcontext() if root else contextlib.suppress(OSError):
-        file = derived_file(root or user_root(), key)
-        _replace(file, _digest(key, content) + content)
+def write_bytes(key: str, content: bytes) -> None:
+    """Store `content` under `key` in the user's cache and drop the oldest entries. Failures count as with playbooks."""
+    with contextlib.suppress(OSError):
+        file = _derived_file(key)
+        _replace(file, bytes_entry(key, content))
         _drop_oldest(file.parent)
+
+
+def bytes_entry(key: str, content: bytes) -> bytes:
+    """Return what is stored for `content`."""
+    return _digest(key, content) + content
+
+
+def _stored(key: str, file: Path) -> Iterator[bytes]:
+    """The entries of `key`: the prepared one, then that of the user's cache."""
+    if key in _prepared():
+        yield _prepared()[key]
+    with contextlib.suppress(OSError, zlib.error):
+        yield zlib.decompress(file.read_bytes())
+
+
+def _playbook_file(key: str) -> Path:
+    return user_root() / "playbooks" / f"{key}.json.z"
+
+
+def _derived_file(key: str) -> Path:
+    return user_root() / "derived" / key
 
 
 def _digest(key: str, content: bytes) -> bytes:
