@@ -217,7 +217,9 @@ def test_checks_run_on_the_gpus_that_are_free() -> None:
     assert gpu.without_full(found) == "GPU-1"
 
 
-def test_memory_that_no_process_holds_does_not_count() -> None:
+def test_memory_counts_though_its_processes_cannot_be_seen_as_in_a_container() -> None:
     found = full_host(407, 140_000, processes=[])
-    assert gpu.usable(found, None) == (True, "")
-    assert gpu.without_full(found) is None
+    usable, why = gpu.usable(found, None)
+    assert usable
+    assert why.startswith("GPU 0 is full (by processes that are not visible from here; 407 of 144000 MB are free)")
+    assert gpu.without_full(found) == "GPU-1"

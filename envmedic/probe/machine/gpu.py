@@ -55,13 +55,15 @@ def without_full(found: driver.Driver) -> str | None:
 
 def _full(found: driver.Driver, gpu: Gpu) -> bool:
     use = found.uses.get(gpu.index)
-    return use is not None and bool(use.processes) and use.free_bytes < min(_NEEDED_BYTES, use.total_bytes // 2)
+    # whoever fills it: in a container the driver names no process of another one
+    return use is not None and use.free_bytes < min(_NEEDED_BYTES, use.total_bytes // 2)
 
 
 def _told(gpu: Gpu, use: driver.GpuUse) -> str:
     held = ", ".join(
         f"pid {pid}" + (f" with {used / _GIGABYTE:.1f} GB" if used is not None else "") for pid, used in use.processes
     )
+    held = held or "by processes that are not visible from here"
     return f"GPU {gpu.index} is full ({held}; {use.free_bytes // 10**6} of {use.total_bytes // 10**6} MB are free)"
 
 
