@@ -39,9 +39,9 @@ NO_ROOM = "import torch; torch.empty(8 << 30, dtype=torch.uint8, device='cuda:0'
 
 
 @contextlib.contextmanager
-def filled(room: Room) -> Iterator[int]:
+def filled(python: Path) -> Iterator[int]:
     """The first GPU is full meanwhile; yields the id of the process that holds its memory."""
-    argv = (str(room.python), "-c", FILL)
+    argv = (str(python), "-c", FILL)
     holder = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdin is not None
     assert holder.stdout is not None
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
         log = folder / "error.txt"
         log.write_text(room.activated(*command).text, encoding="utf-8")
         before = digest(room.prefix)
-        with filled(room):
+        with filled(prefix / "bin" / "python"):  # not of the copy, which would be in use
             wrong = beside_a_free_one(room, log, before) if count == 2 else []
             wrong += alone(room, log, before)
     finally:
