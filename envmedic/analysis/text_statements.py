@@ -107,13 +107,21 @@ def of_former_standard(environment: Environment, groups: Mapping[str, str]) -> t
 
 
 def of_known_name(environment: Environment, groups: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the distribution that is known to bring a missing module, which nothing installed needs to ask for."""
+    """Return what is known to bring a missing module, which nothing installed needs to ask for, as a requirement.
+
+    Where an older release is installed that never had the module, that is a newer one.
+    """
     wanted = asked(groups)
     module = (wanted.module if wanted is not None and wanted.name is None else None) or ""
     # setuptools has it up to a release only, and those who use it ask for setuptools
     known = module != "pkg_resources" and (module in IMPORTED_AS or module in NAMED_ALIKE)
     name = _distribution(module)
-    return (name,) if known and environment.distribution(name) is None else ()
+    installed = environment.distribution(name)
+    if not known or installed is None:
+        return (name,) if known else ()
+    # the files of one without import names, such as an editable install, are not known; a file that is gone is another fault
+    older = installed.import_names and module not in installed.import_names
+    return (f"{name}>{installed.public}",) if older else ()
 
 
 def loaded_version(environment: Environment, name: str) -> str | None:

@@ -26,6 +26,8 @@ DOUBT_LEFT_BY_FACTS = 0.25
 """Factor on the doubt of a text match (1 - confidence) when facts confirm it."""
 TRUST_LEFT_BY_FACTS = 0.4
 """Factor on the confidence of a text match when facts refute it."""
+WORDS_ALONE = 0.05
+"""Confidence of a signature whose words say nothing without facts: it gives no finding then."""
 PASSING_GUESS = 0.45
 """Most confidence of what only the form of a sentence tells, where that is a warning."""
 _LINES_OF_A_WARNING = 8
@@ -87,6 +89,11 @@ class Cause:
             # at least as sure as the same facts without any text: a weak signature must not lower them
             return round(max(FACTS_ALONE, 1 - (1 - stated) * DOUBT_LEFT_BY_FACTS), 3)
         return round(stated * TRUST_LEFT_BY_FACTS, 3) if self.refuted else stated
+
+    @property
+    def by_facts(self) -> bool:
+        """Whether its words say nothing by themselves."""
+        return self.signature is not None and self.signature.confidence <= WORDS_ALONE
 
     @property
     def by_form(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from envmedic.analysis.consumer_faults import consumer_faults
+from envmedic.analysis.packages import lost_sources
 from envmedic.analysis.packages.requirement_faults import HUGGING_FACE, RequirementFaults, requirement_faults
 from envmedic.compat.installed_requirements import Demand, Unmet, unsuited_python
 from envmedic.diagnosis.areas.conda_packages import lacking, unrecorded
@@ -65,11 +66,6 @@ _KINDS: dict[DefectKind, _Kind] = {
         "code that runs whenever Python starts breaks it",
         "Rename that file, and see what wrote it; `python -S` starts without it",
     ),
-    "source-gone": _Kind(
-        0.85,
-        "an editable install has lost its source",
-        "Bring the directory back, or install the distribution again: `pip install -e DIRECTORY`",
-    ),
     "metadata": _Kind(
         0.6,
         "the metadata of a distribution are empty, so that its requirements are unknown",
@@ -95,7 +91,12 @@ def find(facts: Facts, named: Collection[str] = ()) -> tuple[Finding, ...]:
     environment = facts.environment
     if environment is None:
         return ()
-    found = [*_defects(_without_plan(environment)), *_requirements(facts, environment), *_edited(environment, named)]
+    found = [
+        *_defects(_without_plan(environment)),
+        *_lost_sources(environment),
+        *_requirements(facts, environment),
+        *_edited(environment, named),
+    ]
     found += [*_lacking_records(environment), *_unreadable(environment)]
     return tuple(sorted(found, key=lambda item: -item.confidence))
 
@@ -118,6 +119,16 @@ def _defects(found: Iterable[Defect]) -> Iterator[Finding]:
                 [Evidence(kind="fact", where=item.path, what=f"{item.path} {item.detail}") for item in own],
                 advice=meaning.advice,
             )
+
+
+def _lost_sources(environment: Environment) -> Iterator[Finding]:
+    evidence = [
+        Evidence(kind="fact", where=item.path, what=f"{item.distribution}: {item.detail}")
+        for item in lost_sources.lost(environment)
+    ]
+    if evidence:
+        found = _finding("half-installed", 0.85, "an editable install has lost its source", evidence, advice="")
+        yield msgspec.structs.replace(found, playbook="lost-source", advice=lost_sources.advice(environment))
 
 
 def _finding(

@@ -92,9 +92,13 @@ def _subjects(text: str, names: Collection[str]) -> frozenset[str]:
 
 
 def without_guesses(causes: Sequence[Cause]) -> tuple[Cause, ...]:
-    """Return the causes without those by forms of sentences, where a signature knows the words of what failed."""
+    """Return the causes without those of whose text nothing follows unless facts confirm it.
+
+    These are those by forms of sentences, where a signature knows the words of what failed, and those of words that many
+    faults share.
+    """
     worded = any(_told(cause) for cause in causes)
-    return tuple(cause for cause in causes if not (worded and cause.by_form and not cause.confirmed))
+    return tuple(cause for cause in causes if cause.confirmed or not ((worded and cause.by_form) or cause.by_facts))
 
 
 def _told(cause: Cause) -> bool:

@@ -223,10 +223,12 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "shell.precision": ("your shell sets {}", "your shell does not force TF32"),
     "shell.preloads-lost": ("LD_PRELOAD names files that are gone: {}", "every file in LD_PRELOAD is there"),
     "shell.stubs": ("LD_LIBRARY_PATH leads to a stand-in for the driver: {}", "LD_LIBRARY_PATH has no stand-in"),
+    "sources.lost": ("{sources.reasons}", "no editable install has lost its source"),
+    "sources.folders": ("{sources.reasons}", "no editable install has lost its source"),
     "text.holds": ("{text.observed}", "not so here: {text.observed}"),
     "text.conflicts": ("{}", "the packages here have what they require"),
     "text.extras": ("{}", "no extra asks for it"),
-    "text.distribution": ("{} would bring it, and is not installed", "no distribution is known to bring it"),
+    "text.distribution": ("{} would bring it, and is not installed", "nothing is known that would bring it"),
     "toolchain.compiler": ("builds use {}", "there is no C++ compiler"),
     "toolchain.compiler-accepted": (
         "nvcc accepts {toolchain.compiler}",

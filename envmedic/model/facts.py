@@ -150,6 +150,8 @@ class Defect(Model, frozen=True, kw_only=True):
     ``source-gone`` the source."""
     now: str | None = None
     """Where the directory that it names is now, as far as the former place of the environment tells."""
+    found: str | None = None
+    """Of ``source-gone``: the nearest directory around its former place that holds a project of that name."""
     entry_point: str | None = None
     """Of ``program``: the function that the script calls, as ``module:function``."""
 
@@ -573,7 +575,7 @@ class TextStatement(Model, frozen=True, kw_only=True):
     extras: tuple[str, ...] = ()
     """What extras of installed distributions require of the missing module, one sentence each."""
     distribution: str | None = None
-    """Distribution that is known to bring the missing module, and is not installed."""
+    """Requirement on what is known to bring the missing module, and is not installed, or in too old a release."""
 
 
 class Environment(Model, frozen=True, kw_only=True):

@@ -166,7 +166,7 @@ def _statement(environment: Environment, files: ModuleFiles, item: Asked, *, ask
         holds = files.find(module) is None
         told = f"{package} has {'no' if holds else 'the'} module {module}"
         if module == top:
-            told = f"{top} is not installed here" if holds else f"{package} is installed here"
+            told = f"no module {top} is installed here" if holds else f"{package} is installed here"
     return TextStatement(module=module, name=item.name, holds=holds, told=told)
 
 

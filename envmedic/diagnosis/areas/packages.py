@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from envmedic.analysis.packages import lost_sources
 from envmedic.analysis.packages.requirement_faults import (
     RequirementFaults,
     foreign_torchcodec,
@@ -31,6 +32,7 @@ def derive(facts: Facts) -> Derived:
         "requirements.of-torch": _sentences(found.of_torch),
         "requirements.missing": _sentences(found.missing),
         "requirements.missing-modules": tuple(dict.fromkeys(modules)),
+        **_sources(environment),
         "huggingface.unmet": _sentences(found.hugging_face),
         "protobuf.unmet": _sentences(found.protobuf),
         "protobuf.generated": refusing_code(environment),
@@ -38,6 +40,17 @@ def derive(facts: Facts) -> Derived:
         **dict.fromkeys(("text.holds", "text.observed", "text.conflicts", "text.extras", "text.distribution")),
         **_triton(found, environment),
         **_companions(found, environment),
+    }
+
+
+def _sources(environment: Environment) -> Derived:
+    lost = lost_sources.lost(environment)
+    # where none is lost, nothing speaks against a text: it may be of a manifest whose source was never installed here
+    return {
+        "sources.lost": lost_sources.modules(environment) or None,
+        "sources.folders": tuple(item.names for item in lost if item.names) or None,
+        "sources.reasons": tuple(f"{item.distribution}: {item.detail}" for item in lost) or None,
+        "sources.advice": lost_sources.advice(environment) or None,
     }
 
 

@@ -24,6 +24,21 @@ KINDS: tuple[FactKind, ...] = (
         detail="requirements.missing",
     ),
     FactKind(
+        name="sources.lost",
+        type="strings",
+        doc="modules of editable installs whose source directory is gone; None without any",
+        detail="sources.reasons",
+    ),
+    FactKind(
+        name="sources.folders", type="strings", doc="these directories; None without any", detail="sources.reasons"
+    ),
+    FactKind(name="sources.reasons", type="strings", doc="which directory each distribution lacks; None without any"),
+    FactKind(
+        name="sources.advice",
+        type="strings",
+        doc="what helps, with the place where such a source is now if there is one; None without any",
+    ),
+    FactKind(
         name="requirements.of-torch",
         type="strings",
         doc="requirements of torch itself that are not met, apart from NVIDIA's libraries and triton",

@@ -28,7 +28,8 @@ KINDS: tuple[FactKind, ...] = (
     FactKind(
         name="text.distribution",
         type="string",
-        doc="the distribution that is known to bring a module that the match names, where it is not installed; None without one",
+        doc="the requirement on the distribution that is known to bring a module that the match names, where it is not installed, or "
+        "too old a release of it; None without one",
     ),
     FactKind(
         name="text.cache-remove",

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from envmedic.model.facts import Defect
+from envmedic.probe.integrity import moved_sources
 from envmedic.probe.packages.distributions import Installed, Scan
 from envmedic.probe.prefix.import_paths import parse_pth
 from envmedic.probe.readable import is_directory, read_text
@@ -37,13 +38,15 @@ def _source(site: Path, item: Installed, moved: tuple[str, str] | None) -> Itera
     for folder in dict.fromkeys(folders):
         if not is_directory(folder):
             detail = f"its source {folder} is gone"
+            now = _moved_along(folder, moved)
             yield Defect(
                 kind="source-gone",
                 path=item.distribution.metadata_path,
                 distribution=item.distribution.name,
                 detail=detail,
                 names=str(folder),
-                now=_moved_along(folder, moved),
+                now=now,
+                found=moved_sources.found(folder, item.distribution.name) if now is None else None,
             )
             return
 

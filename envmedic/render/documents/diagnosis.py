@@ -256,7 +256,7 @@ def next_command(diagnosis: Diagnosis, repair: str = "") -> str:
     if best is None or best.playbook is None or diagnosis.verdict != "env" or best.confirmed is False:
         return ""
     # a plan of advice alone would only repeat what is shown already
-    if best.advice and not best.latent:
+    if best.advice and (not best.latent or best.fix_kind == "other"):
         return ""
     target = ["-p", diagnosis.prefix] if diagnosis.prefix else []
     return repair or shlex.join(["envmedic", "plan", "--playbook", best.playbook, *target])

@@ -31,6 +31,17 @@ def test_what_is_used_without_being_asked_for_comes_where_its_distribution_is_kn
     assert decided("missing-requirement", environment([app]), groups=groups).install == (name,)
 
 
+def test_a_newer_release_comes_of_what_did_not_have_the_module_yet() -> None:
+    old, hub = dist("attrs", "21.2.0", imports=("attr",)), dist("hub", "1.0", "attrs>=20")
+    groups = {"module": "attrs"}
+    assert decided("missing-requirement", environment([old, hub]), groups=groups).install == ("attrs>21.2.0,>=20",)
+    own = dist("attrs", "21.2.0", imports=())
+    with pytest.raises(NoSolution):  # the files of an editable install are not known
+        decided("missing-requirement", environment([own]), groups=groups)
+    with pytest.raises(NoSolution):  # whose file is gone: another release is no answer
+        decided("missing-requirement", environment([dist("attrs", "21.2.0")]), groups=groups)
+
+
 def test_another_release_of_what_lacks_something_comes_where_it_is_refused_anyway() -> None:
     hub = dist("hub", "1.0", "httpx", "typer")
     apps = (dist("models", "4.56", "hub<1"), dist("data", "4.1", "hub"), dist("tokens", "0.22", "hub"))
