@@ -40,5 +40,10 @@ def not_executable(environment: Environment) -> Iterator[Defect]:
     yield from (item for item in environment.defects if item.kind == "program-mode")
 
 
+def dead_path_files(environment: Environment) -> Iterator[Defect]:
+    """Path files that fail at every start, and that no distribution lists: one that does brings its modules back too."""
+    yield from (item for item in environment.defects if item.kind == "path-file" and item.distribution is None)
+
+
 def _below(script: Defect, former: Defect) -> bool:
     return PurePosixPath(script.names or "").is_relative_to(former.names or "/")

@@ -173,6 +173,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "files.foreign": ("{files.foreign-tags}", "every wheel is for this platform and Python"),
     "files.unrecorded": ("the RECORD of {} is gone", "every package has its RECORD"),
     "files.moved-from": ("the environment was made at {}, which is gone", "the environment was not moved"),
+    "path-files.dead": ("{path-files.reasons}", "every path file finds what it imports"),
     "programs.broken": ("{programs.reasons}", "every program starts"),
     "programs.not-executable": ("without permission to execute: {}", "every program may be executed"),
     "conda.clobbered": ("{conda.reasons}", "no wheel lies over a conda package"),

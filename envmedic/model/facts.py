@@ -129,6 +129,7 @@ DefectKind = Literal[
     "program",
     "program-mode",
     "start-hook",
+    "path-file",
     "source-gone",
     "metadata",
     "byte-code",

@@ -240,6 +240,7 @@ BREAKAGES: dict[str, Break] = {
     ),
     "a path file ends Python": of_site(lambda site: (site / "start.pth").write_text("import os; os._exit(0)\n")),
     "a path file raises an error": of_site(lambda site: (site / "start.pth").write_text("import os; raise ValueError\n")),
+    "a path file imports what is gone": of_site(lambda site: (site / "start.pth").write_text("import omega\n")),
     "the source of an editable install is gone": lambda prefix: shutil.rmtree(prefix.parent / "project"),
 }  # fmt: skip
 

@@ -14,11 +14,14 @@ def derive(facts: Facts) -> Derived:
         return {}
     former = unstartable_programs.moved(environment)
     broken = tuple(unstartable_programs.broken(environment))
+    path_files = tuple(unstartable_programs.dead_path_files(environment))
     return {
         "env.python-replacement": environment.interpreter.replacement,
         "files.moved-from": former.names if former is not None else None,
         "files.naming-it": tuple(item.path for item in unstartable_programs.moved_along(environment)),
         "programs.not-executable": tuple(item.path for item in unstartable_programs.not_executable(environment)),
         "programs.broken": tuple(item.path for item in broken),
+        "path-files.dead": tuple(item.path for item in path_files),
+        "path-files.reasons": tuple(f"{item.path} {item.detail}" for item in path_files),
         "programs.reasons": tuple(f"{item.path} {item.detail}" for item in broken),
     }

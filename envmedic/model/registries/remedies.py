@@ -70,6 +70,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("nvidia-wheels", "remove NVIDIA's wheels that do not fit torch, and install exactly those that it requires"),
     ("nvrtc-preloaded", "take other run-time compilers than torch's own out of LD_PRELOAD"),
     ("openmp-runtimes", "remove wheels that bring nothing but a second OpenMP runtime and that nothing requires"),
+    ("path-files", "remove path files that import what is gone and that no distribution lists"),
     ("protobuf-version", "install a protobuf that all that require it accept"),
     ("scripts", "write scripts again from the entry points of their distributions, or install what brings them again"),
     ("torch-companions", "install the torchcodec that was made for the installed torch"),

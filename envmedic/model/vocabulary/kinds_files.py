@@ -70,6 +70,13 @@ KINDS: tuple[FactKind, ...] = (
         doc="scripts of installed distributions that are gone, or run by a Python that is gone or of another environment",
         detail="programs.reasons",
     ),
+    FactKind(
+        name="path-files.dead",
+        type="strings",
+        doc="path files (.pth) of no distribution that import a module that is gone",
+        detail="path-files.reasons",
+    ),
+    FactKind(name="path-files.reasons", type="strings", doc="what each of them imports"),
     FactKind(name="programs.reasons", type="strings", doc="what is wrong with each of them"),
     FactKind(name="duplicates.reasons", type="strings", doc="which versions there are, and why that one is right"),
     FactKind(name="clobbered.reasons", type="strings", doc="which files, and whose content lies there"),

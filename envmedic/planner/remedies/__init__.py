@@ -48,6 +48,7 @@ DECISIONS: Mapping[str, Callable[[Situation], Remedy]] = MappingProxyType(
         "nvidia-wheels": nvidia.nvidia_wheels,
         "nvrtc-preloaded": nvidia.nvrtc_preloaded,
         "openmp-runtimes": shared_runtimes.openmp_runtimes,
+        "path-files": program_files.path_files,
         "protobuf-version": releases.protobuf_version,
         "scripts": program_files.scripts,
         "torch-companions": releases.torch_companions,

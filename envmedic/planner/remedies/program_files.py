@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envmedic.analysis import unstartable_programs
 from envmedic.analysis.packages.doubled_files import pin, restorable
-from envmedic.model.plan import MakeExecutable, ProgramScript, Relocate, ReplaceBase, WriteScripts
+from envmedic.model.plan import MakeExecutable, ProgramScript, Purge, Relocate, ReplaceBase, WriteScripts
 from envmedic.planner.remedies.remedy import Remedy, Situation
 
 
@@ -40,6 +40,14 @@ def make_executable(situation: Situation) -> Remedy:
     if not programs:
         return Remedy(why="every program of an installed distribution may be executed")
     return Remedy(steps=(MakeExecutable(programs=programs),), why="they are programs, and may not be executed")
+
+
+def path_files(situation: Situation) -> Remedy:
+    """Remove path files that are left of what was removed."""
+    found = tuple(item.path for item in unstartable_programs.dead_path_files(situation.environment))
+    if not found:
+        return Remedy(why="every path file finds what it imports")
+    return Remedy(steps=(Purge(leftovers=found),), why="they import what is gone, and no distribution lists them")
 
 
 def scripts(situation: Situation) -> Remedy:

@@ -23,6 +23,6 @@ def observe(
     return (
         *of_structure,
         *programs.observe(found.prefix, homes, scans, sizes),
-        *start_hooks.observe(found.prefix, scans),
+        *start_hooks.observe(found, scans),
         *sources.observe(found.prefix, scans, moved=(former, str(homes[0])) if former is not None else None),
     )

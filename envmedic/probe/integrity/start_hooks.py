@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from envmedic.model.facts import Defect
 from envmedic.probe import layout
+from envmedic.probe.layout import Layout
 from envmedic.probe.packages.distributions import Scan
-from envmedic.probe.prefix.import_paths import parse_pth
+from envmedic.probe.prefix.import_paths import parse_pth, path_lines
 from envmedic.probe.readable import names, read_bytes, read_text
 
 _LARGEST = 1 << 20
 _ENDS = frozenset({"exit", "quit", "_exit", "abort", "kill"})
+_OF_OTHER_PYTHONS = frozenset({"asynchat", "asyncore", "distutils", "imp", "smtpd"})
+"""Modules of the standard library that this process's Python may not have any more."""
 
 
-def observe(prefix: Path, scans: Sequence[Scan]) -> Iterator[Defect]:
-    """Yield customisation modules and path files that cannot be read as Python, end the interpreter or hide modules."""
+def observe(found: Layout, scans: Sequence[Scan]) -> Iterator[Defect]:
+    """Yield code that cannot be read as Python, ends the interpreter, hides modules, or imports what is gone."""
+    yield from _ending(found.prefix, scans)
+    # what the base Python's site-packages hold is not among `scans`
+    if not found.includes_system_site:
+        yield from _failing(found.prefix, scans)
+
+
+def _ending(prefix: Path, scans: Sequence[Scan]) -> Iterator[Defect]:
     for scan in scans:
         for name in names(scan.site):
             path = scan.site / name
@@ -35,6 +46,73 @@ def observe(prefix: Path, scans: Sequence[Scan]) -> Iterator[Defect]:
             wrong = next(filter(None, map(_wrong, texts)), None)
             if wrong is not None:
                 yield Defect(kind="start-hook", path=layout.relative(path, prefix), detail=wrong)
+
+
+def _failing(prefix: Path, scans: Sequence[Scan]) -> Iterator[Defect]:
+    """Yield path files that import a module that is gone. Python reports that at every start, and goes on."""
+    lines = {
+        scan.site / name: path_lines(read_text(scan.site / name, _LARGEST) or "")
+        for scan in scans
+        for name in names(scan.site)
+        if name.endswith(".pth") and not name.startswith(".")
+    }
+    known: set[str] | None = None
+    for path, own in lines.items():
+        imported = {name for line in own if line.startswith(("import ", "import\t")) for name in _imported(line)}
+        if imported and known is None:
+            known = _importable([*(scan.site for scan in scans), *_added(lines)])
+        gone = sorted(imported - (known or set()))
+        if gone:
+            yield Defect(
+                kind="path-file",
+                path=layout.relative(path, prefix),
+                distribution=_owner(path, scans),
+                detail=f"imports {gone[0]}, which is gone",
+            )
+
+
+def _imported(line: str) -> Iterator[str]:
+    """The top-level modules that a line of a path file imports, wherever in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            nodes = list(ast.walk(ast.parse(line)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+    # what a line catches by itself is no failure
+    if any(isinstance(node, ast.Try) for node in nodes):
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (item.name.partition(".")[0] for item in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__":
+            yield from (str(item.value).partition(".")[0] for item in node.args[:1] if isinstance(item, ast.Constant))
+
+
+def _importable(folders: Iterable[Path]) -> set[str]:
+    own = {name.partition(".")[0] for folder in folders for name in names(folder)}
+    return own | sys.stdlib_module_names | _OF_OTHER_PYTHONS
+
+
+def _added(lines: dict[Path, tuple[str, ...]]) -> Iterator[Path]:
+    """Directories that path files add."""
+    yield from (path.parent / line for path, own in lines.items() for line in own if not line.startswith("import"))
+
+
+def _owner(path: Path, scans: Sequence[Scan]) -> str | None:
+    """The distribution whose list of files has a path file."""
+    return next(
+        (
+            item.distribution.name
+            for scan in scans
+            if scan.site == path.parent
+            for item in scan.installed
+            if path.name in item.paths
+        ),
+        None,
+    )
 
 
 def _wrong(source: bytes) -> str | None:

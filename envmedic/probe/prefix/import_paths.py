@@ -49,9 +49,15 @@ def _path_files(site: Path, prefix: Path) -> Iterator[ImportPath]:
 
 def parse_pth(text: str) -> tuple[str, ...]:
     """Directories that a .pth file adds, and the code that it runs, as ``site`` reads it."""
+    return tuple(line for line in path_lines(text) if not _HARMLESS_HOOKS.match(line))
+
+
+def path_lines(text: str) -> tuple[str, ...]:
+    """The same with the lines that virtualenv and setuptools write into every environment."""
     # newer Pythons skip the byte order mark that editors on Windows write
-    lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.startswith("#")]
-    return tuple(line for line in lines if not _HARMLESS_HOOKS.match(line))
+    return tuple(
+        line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.startswith("#")
+    )
 
 
 def _customisations(site: Path, prefix: Path) -> Iterator[ImportPath]:
