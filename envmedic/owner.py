@@ -18,10 +18,9 @@ from pathlib import Path
 import msgspec
 
 from envmedic.errors import PreflightError
+from envmedic.linked_prefix import STORE, real_prefix
 from envmedic.redact import is_secret
 
-STORE = ".envmedic"
-"""Directory beside an environment that holds what envmedic keeps for it."""
 MOST_LINKS = 40
 """Symbolic links that the kernel follows in one path."""
 _OF_A_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "UV_CACHE_DIR",
@@ -172,7 +171,8 @@ def way_to(prefix: Path) -> Passage:
         target = os.readlink(path)  # noqa: PTH115
         pending += reversed(target.split("/"))
         real = "/" if target.startswith("/") else real
-    parent = os.path.dirname(real)  # noqa: PTH120
+    # with a link to one of its trees, what can be exchanged is the link
+    parent = os.path.dirname(real_prefix(real))  # noqa: PTH120
     near = next(path for path in (real, *map(str, Path(real).parents)) if path in places)
     held = [near, *([parent] if near == real else [])]
     store = os.path.join(parent, STORE)  # noqa: PTH118
@@ -181,6 +181,12 @@ def way_to(prefix: Path) -> Passage:
         held.append(store)
     judged = {path: place for path, place in places.items() if not _unmapped(place.uid)}
     return Passage(tuple(judged.values()), tuple(judged[path] for path in held if path in judged))
+
+
+def is_open(directory: Path) -> bool:
+    """Return whether others than this user and root can put another directory or link in the place of what it holds."""
+    place = _place(os.fspath(directory))
+    return place.open or place.uid not in {0, os.geteuid()} or _shared(os.fspath(directory))
 
 
 def _place(path: str) -> Waypoint:

@@ -17,6 +17,7 @@ from envmedic.installers.index.credentials import redacted
 from envmedic.installers.projects import project_foresight
 from envmedic.installers.resolution import dry_run
 from envmedic.installers.uv import find_uv, uv_help
+from envmedic.linked_prefix import real_prefix
 from envmedic.model.answers.guard import (
     CondaCommand,
     Guard,
@@ -96,7 +97,7 @@ def _elsewhere(text: str, environment: Environment) -> bool:
     """Whether an existing environment, or a program in one, is another one than that asked about."""
     path = xdg.expanded(text)
     prefix = path.parent.parent if path.is_file() else path
-    return path.exists() and os.path.realpath(prefix) != environment.real_prefix
+    return path.exists() and str(real_prefix(prefix)) != environment.real_prefix
 
 
 class _Asked:
@@ -132,7 +133,7 @@ class _Asked:
         """Return the answer for a command about another place, unless it makes or removes this environment."""
         environment = self._environment
         own = Path(environment.real_prefix).name if environment.conda is not None else None
-        place = command.prefix is not None and os.path.realpath(command.prefix) == environment.real_prefix
+        place = command.prefix is not None and str(real_prefix(command.prefix)) == environment.real_prefix
         if place or (command.name is not None and command.name == own):
             text = f"{environment.prefix} itself would be removed, with all that is installed there"
             harm = Harm(kind="environment", name=own or environment.prefix, text=text, source="the command")

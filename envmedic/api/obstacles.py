@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
 from envmedic.engine.store.protection import refusals
+from envmedic.linked_prefix import real_prefix
 from envmedic.model.facts import Facts, Host
 from envmedic.model.findings import Diagnosis, Obstacle
 
@@ -30,7 +30,7 @@ def protections(prefix: Path) -> tuple[Obstacle, ...]:
             text=f"{error.summary}: {error.cause}" if error.cause else error.summary,
             hint=error.hint or "",
         )
-        for error in refusals(Path(os.path.realpath(prefix)))
+        for error in refusals(real_prefix(prefix))
     )
 
 

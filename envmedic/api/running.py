@@ -19,6 +19,7 @@ from envmedic.api.diagnosis import conclude, diagnose_output
 from envmedic.api.playbooks import load_playbooks
 from envmedic.engine.stage.environ import variables
 from envmedic.errors import InputError, Interrupted
+from envmedic.linked_prefix import real_prefix
 from envmedic.model.events import Notice, OutputLine
 from envmedic.model.facts import Facts
 from envmedic.model.findings import Diagnosis
@@ -194,7 +195,7 @@ def environment_of(argv: Sequence[str]) -> Path | None:
         candidates.insert(0, interpreter)
     for path in candidates:
         # only the directory is resolved: a venv's python is a link to that of another installation
-        prefix = Path(os.path.realpath(path.parent)).parent
+        prefix = real_prefix(Path(os.path.realpath(path.parent)).parent)
         if path.name.startswith("python") and ((prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()):
             return prefix
     return None

@@ -107,6 +107,7 @@ def options_of(args: argparse.Namespace) -> ApplyOptions:
         allow=tuple(args.allow),
         clone=args.clone,
         staging=args.staging,
+        layout=args.layout,
         offline=args.offline,
         max_rounds=args.max_rounds,
         timeout_s=args.timeout,

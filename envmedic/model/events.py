@@ -76,7 +76,7 @@ class TransactionStarted(Model, frozen=True, kw_only=True, tag="transaction-star
     staging: str
     """``namespace`` or ``relocate``."""
     exchange: str
-    """``exchange`` or ``two-renames``."""
+    """``exchange``, ``two-renames`` or ``link``."""
     notes: tuple[str, ...] = ()
     """Why not the better way, and what was waived."""
 

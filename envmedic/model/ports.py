@@ -18,7 +18,7 @@ from envmedic.model.facts import Environment, Host
 from envmedic.model.pins import ProjectEdit
 from envmedic.model.plan import Artifact, Install, Plan, Purge, Rebuild
 from envmedic.model.record import DistributionState, Left, Record
-from envmedic.model.registries.modes import AllowName, CloneMode, ExchangeMethod, StagingMode
+from envmedic.model.registries.modes import AllowName, CloneMode, ExchangeMethod, Layout, StagingMode
 
 OnLine = Callable[[str], None]
 MatchesSpec = Callable[[str, CondaPackage], bool]
@@ -204,6 +204,8 @@ class ApplyOptions(Model, frozen=True, kw_only=True):
     allow: tuple[AllowName, ...] = ()
     clone: CloneMode | Literal["auto"] = "auto"
     staging: StagingMode | Literal["auto"] = "auto"
+    layout: Layout | None = None
+    """What the environment becomes; None leaves it what it is."""
     offline: bool = False
     max_rounds: int = 4
     timeout_s: float | None = None

@@ -103,7 +103,7 @@ class Record(Model, frozen=True, kw_only=True):
     staging: str = ""
     """How commands saw the clone: ``namespace`` or ``relocate``."""
     exchange: str = ""
-    """How the clone took the environment's place: ``exchange`` or ``two-renames``."""
+    """How the clone took the environment's place: ``exchange``, ``two-renames`` or ``link``."""
     gpu: Literal["verified", "not verified", "not needed"] = "not needed"
     """Whether kernels were proven on every visible GPU."""
     gpu_reason: str = ""

@@ -162,7 +162,7 @@ def _placeless(value: str | None, homes: Sequence[bytes]) -> str | None:
 def _sites(environment: Environment) -> Iterator[str]:
     """The site-packages directories, relative to the prefix."""
     for site in environment.site_packages:
-        yield os.path.relpath(os.path.realpath(site), environment.real_prefix)
+        yield os.path.relpath(os.path.realpath(site), os.path.realpath(environment.real_prefix))
 
 
 def _wheels(environment: Environment) -> Iterator[_Part]:

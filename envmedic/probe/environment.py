@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from envmedic import activation as kept
-from envmedic import forked
+from envmedic import forked, linked_prefix
 from envmedic.model.facts import (
     CompanionBuild,
     Defect,
@@ -158,12 +158,12 @@ def _from_metadata(inputs: _Inputs) -> Environment:
     prefix = found.prefix
     paths = import_paths.observe(found, python, sites, inputs.activated)
     # a link beside the project may lead to an environment elsewhere
-    real = Path(os.path.realpath(inputs.homes[0]))
+    real = linked_prefix.real_prefix(inputs.homes[0])
     beside = next((path for path in (inputs.homes[0], real) if project.observe(path, inputs.given)), real)
     hidden = shadows.observe(paths, inputs.installed, sites, found.kind)
     return Environment(
         prefix=str(prefix),
-        real_prefix=os.path.realpath(prefix),
+        real_prefix=str(linked_prefix.real_prefix(prefix)),
         kind=found.kind,
         interpreter=python,
         site_packages=tuple(map(str, sites)),

@@ -192,7 +192,7 @@ def fingerprint(root: Path, *, twin: Fingerprint | None = None) -> Fingerprint:
     # Names of one inode share its attributes; a twin without them cannot stand for those.
     known = twin.entries if twin is not None and twin.attributes is not None else {}
     theirs = (twin.attributes if twin is not None else None) or {}
-    entries = {".": _entry(root.lstat(), keep_inode=keep)}
+    entries = {".": _entry(root.stat(), keep_inode=keep)}
     own = _Attributes(root)
     found = own.found
     own.look(".")
@@ -243,14 +243,14 @@ def changes(before: Fingerprint, root: Path, *, twin: Fingerprint | None = None)
     the tree is a copy of that one, as that of a snapshot is, and inodes do not count. Raises OSError as `fingerprint` does.
     """
     entries = before.entries
-    keep = _keeps_inodes(root) and _same_root(entries.get("."), root.lstat().st_ino)
+    keep = _keeps_inodes(root) and _same_root(entries.get("."), root.stat().st_ino)
     known = twin.entries if twin is not None and keep else {}
     own = _Attributes(root) if before.attributes is not None else None
     theirs = before.attributes or {}
     top = entries.get(".")
     seen = 0 if top is None else 1
     added: list[str] = []
-    changed = [] if top is not None and _same(top, _entry(root.lstat(), keep_inode=keep)) else ["."]
+    changed = [] if top is not None and _same(top, _entry(root.stat(), keep_inode=keep)) else ["."]
     if own is not None and own.look(".") != theirs.get(".", "") and not changed:
         changed = ["."]
     for base, listed in directories(root, caches=False):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.real import ENVMEDIC, TOOLS
+from tests.fleet.real import ENVMEDIC, PYTHON, TOOLS
 from tests.real.manifest import changed, manifest
 from tests.witness.machines import Site, flags
 
@@ -85,6 +85,68 @@ def test_a_witness_proves_and_sees_the_swap_late(site: Site) -> None:
     assert site.works()
     undone = site.start("n1", *ENVMEDIC, "undo", "-p", str(site.prefix), "--yes").ended()
     assert undone.code == 0, undone.told()
+    assert not changed(before, manifest(site.tree))
+
+
+_READER = """
+import json, os, sys, time
+place, stop = sys.argv[1:]
+seen, missed, looks = {}, [], 0
+while not os.path.exists(stop):
+    looks += 1
+    try:
+        root = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            site = os.open("lib/" + os.listdir(f"/proc/self/fd/{root}/lib")[0] + "/site-packages", os.O_RDONLY, dir_fd=root)
+            names = [name for name in os.listdir(site) if name.startswith("torchvision-")]
+            os.close(site)
+        finally:
+            os.close(root)
+        seen.setdefault("+".join(names), round(time.time(), 1))
+    except OSError as error:
+        missed.append(f"{error} after {seen}")
+    time.sleep(0.002)
+print(json.dumps({"seen": seen, "missed": missed, "looks": looks}))
+"""
+
+
+def test_with_a_link_no_machine_ever_misses_the_environment(site: Site) -> None:
+    """The first swap makes the environment a link, for which it goes; later ones and their ways back replace the link."""
+    before = manifest(site.tree)
+    witness = site.witness("n2")
+    done = site.repair("n1", "--layout", "symlink", "--witnesses", "n2", "--witness-limit", "120").ended()
+    assert done.code == 0, done.told()
+    assert done.document["exchange"] == "link"
+    assert "for a moment during the exchange" in done.document["notes"][1]
+    assert witness.ended().code == 0
+    assert site.tree.is_symlink()
+    repaired = manifest(site.tree)
+    stop = site.room / "stop"
+    readers = [site.start(name, PYTHON, "-c", _READER, str(site.prefix), str(stop)) for name in ("n1", "n2", "n3")]
+    for number, command in enumerate(("undo", "redo", "undo", "redo")):
+        moved = site.start("n1", *ENVMEDIC, command, "-p", str(site.prefix), "--yes").ended()
+        assert moved.code == 0, moved.told()
+        assert not changed(repaired if number % 2 else before, manifest(site.tree))
+    time.sleep(_LATE_S + 2)
+    stop.touch()
+    for told in (reader.ended().document for reader in readers):
+        assert not told["missed"], told
+        assert told["looks"] > 100
+        assert set(told["seen"]) <= {"torchvision-0.18.1.dist-info", "torchvision-0.20.1.dist-info"}
+    assert site.works()
+
+
+def test_a_killed_repair_of_a_link_is_settled_there_too(site: Site) -> None:
+    assert site.repair("n1", "--layout", "symlink").ended().code == 0
+    undone = site.start("n1", *ENVMEDIC, "undo", "-p", str(site.prefix), "--yes").ended()
+    assert undone.code == 0, undone.told()
+    before, leads = manifest(site.tree), os.readlink(site.tree)
+    repair = site.repair("n1", "--witnesses", "n3", "--witness-limit", "120")
+    site.until_asked_for_proof("n3")
+    repair.killed()
+    assert site.start("n1", *ENVMEDIC, "recover", "-p", str(site.prefix)).ended().code == 0
+    assert sorted(site.journals().values()) == ["aborted", "undone"]
+    assert os.readlink(site.tree) == leads
     assert not changed(before, manifest(site.tree))
 
 

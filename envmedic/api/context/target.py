@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envmedic.api.context.settings import NamedTarget
 from envmedic.errors import EnvironmentBusy, NotAnEnvironment, RecoveryNeeded
-from envmedic.owner import STORE
+from envmedic.linked_prefix import STORE, real_prefix
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,13 @@ class EnvironmentTarget:
     prefix: Path
     """As the user named it, for messages and documents."""
     real: Path
-    """Without symbolic links: the path that is exchanged, protected and observed."""
+    """Without symbolic links, see `linked_prefix`: the path that is exchanged, protected and observed."""
 
     @classmethod
     def of(cls, prefix: Path) -> EnvironmentTarget:
         """Return the target at `prefix`, which may be missing after a crash."""
         # resolved once for a command: a link that changes meanwhile must not make it work on two environments.
-        # os.path, since Path.resolve raises RuntimeError for circular links before Python 3.13
-        return cls(prefix, Path(os.path.realpath(prefix)))
+        return cls(prefix, real_prefix(prefix))
 
 
 def find_prefix(target: NamedTarget) -> Path:
@@ -69,4 +68,4 @@ def _missing(target: NamedTarget) -> list[Path]:
 def has_store(prefix: Path) -> bool:
     """Whether envmedic has a store beside the environment."""
     # os.path: a parent that cannot be searched is no store, and no error here
-    return os.path.isdir(Path(os.path.realpath(prefix)).parent / STORE)
+    return os.path.isdir(real_prefix(prefix).parent / STORE)

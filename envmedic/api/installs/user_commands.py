@@ -20,6 +20,7 @@ from envmedic.compat import guides
 from envmedic.errors import InputError, InstallerError
 from envmedic.installers.conda.configuration import client
 from envmedic.installers.uv import find_uv
+from envmedic.linked_prefix import real_prefix
 from envmedic.model.facts import Environment
 from envmedic.model.ports import UserCommand
 from envmedic.planner import import_targets
@@ -102,7 +103,7 @@ def _of_uv(command: InstallerCommand, target: EnvironmentTarget, environment: En
     variables = {"UV_LINK_MODE": "copy"}  # the cache is on another mount than the clone
     if not command.of_project:
         return lambda _python: (uv, *command.words), variables, _replaces(uv)
-    if not any(Path(os.path.realpath(folder / ".venv")) == target.real for folder in _upwards(Path.cwd())):
+    if not any(real_prefix(folder / ".venv") == target.real for folder in _upwards(Path.cwd())):
         raise InputError(
             f"{target.prefix} is not the environment of the project here",
             cause="uv sync changes `.venv` of the project around the working directory",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from envmedic.errors import InputError
 from envmedic.installers.wheels import download_cache
+from envmedic.linked_prefix import STORE
 from envmedic.model.conda import CondaChange
 from envmedic.model.plan import Artifact, Install, Pin, Plan, Rebuild
-from envmedic.owner import STORE
 
 _DIGEST = re.compile(r"[0-9a-f]{32}(?:[0-9a-f]{32})?")
 _RECORD = re.compile(r"conda-meta/[^/\0]+\.json")

@@ -82,7 +82,7 @@ def plan(parser: Parser) -> None:
 
 def apply(parser: Parser) -> None:
     """`envmedic apply`."""
-    from envmedic.model.registries.modes import CLONE_MODES, STAGING_MODES
+    from envmedic.model.registries.modes import CLONE_MODES, LAYOUTS, STAGING_MODES
 
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan written by `envmedic plan -o`")
     groups.what(parser)
@@ -108,6 +108,13 @@ def apply(parser: Parser) -> None:
         choices=("auto", *STAGING_MODES),
         default="auto",
         help="how steps and checks run in the clone",
+    )
+    parser.option(
+        "--layout",
+        group=group,
+        choices=tuple(LAYOUTS),
+        help="symlink: make the environment a symbolic link to one of its trees, so that later exchanges replace a link, "
+        "which also takes one step where the file system cannot exchange two directories (NFS)",
     )
     parser.option(
         "--max-rounds", group=group, type=at_least(1), default=4, help="rounds of the repair loop (default: 4)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from envmedic.cli.context import (
 )
 from envmedic.cli.output import CommandOutput
 from envmedic.errors import ExitCode, InputError, RepairDeclined
+from envmedic.linked_prefix import real_prefix
 from envmedic.model.base import to_json
 from envmedic.model.checks import VerifyWish
 from envmedic.model.findings import Diagnosis
@@ -187,7 +187,7 @@ def _read_plan(args: argparse.Namespace, settings: Settings, output: CommandOutp
     find = prefix_of if args.dry_run else prefix_to_change
     prefix = find(given or NamedTarget(prefix=made.prefix), settings, output)
     # a symbolic link may have been changed since the plan was made
-    if Path(os.path.realpath(prefix)) != Path(made.real_prefix):
+    if real_prefix(prefix) != Path(made.real_prefix):
         raise InputError(
             f"The plan is for {made.prefix}, not for {prefix}",
             cause=None if given else f"{made.prefix} led to {made.real_prefix} when it was made",

@@ -52,7 +52,7 @@ def foreseen(root: Path, mode: CloneMode, workdir: Path) -> Losses:
 
 
 def _copied(root: Path, mode: CloneMode) -> Iterator[tuple[str, os.stat_result]]:
-    yield ".", root.lstat()
+    yield ".", root.stat()
     for base, entry, is_shared in cloned(root, "copy" if mode == "reflink" else mode):  # an inode of its own either way
         if not is_shared:
             try:

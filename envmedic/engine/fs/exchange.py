@@ -19,7 +19,8 @@ from envmedic.tree import mounts
 
 ExchangeObstacle = Literal["", "mount-point", "image-layer", "cross-device", "permission", "unsupported", "error"]
 
-_NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+"""What a file system answers that knows no flags of a rename."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def rename_noreplace(source: Path, target: Path) -> None:
     try:
         syscalls.rename_noreplace(source, target)
     except OSError as error:
-        if error.errno not in _NO_EXCHANGE:
+        if error.errno not in NO_EXCHANGE:
             raise
         # The file system knows no flags. The caller holds the lock, so nothing of envmedic
         # creates `target` between the look and the rename.
@@ -134,7 +135,7 @@ def _movable(prefix: Path, occupied: Path) -> bool:
 
 
 def _refused(error: OSError) -> ExchangeProbe:
-    if error.errno in _NO_EXCHANGE:
+    if error.errno in NO_EXCHANGE:
         return ExchangeProbe("two-renames", "the file system cannot exchange two paths atomically", "unsupported")
     if error.errno == errno.EXDEV:
         return ExchangeProbe(None, "the staging directory is on another file system", "cross-device")

@@ -92,7 +92,7 @@ def history(prefix: Path) -> History:
     return History(
         prefix=str(prefix),
         generations=generations,
-        size_bytes=held_alone(*(item.directory.path for item in known)),
+        size_bytes=held_alone(*(place for item in known for place in _places(item))),
     )
 
 
@@ -100,6 +100,12 @@ def _known(store: Store) -> Iterator[_Known]:
     for directory in store.transactions():
         journal = journals.read(directory)
         yield _Known(directory, load_record(directory, journal), journal.parent)
+
+
+def _places(item: _Known) -> tuple[Path, ...]:
+    """What a transaction keeps: its directory, and a tree that lies elsewhere."""
+    path, tree = item.directory.path, item.directory.tree
+    return (path,) if tree.parent == path else (path, tree)
 
 
 def _generation(item: _Known, live: str | None, prefix: Path) -> Generation:
@@ -413,7 +419,7 @@ def _require_same(store: Store, limits: KeepLimits, agreed: tuple[KeptTree, ...]
 def _remove_tree(directory: TransactionDirectory, emit: Emit, point: Point) -> None:
     started = time.monotonic()
     emit(StageStarted(stage="prune"))
-    trash.discard(directory.tree, directory.trash)
+    directory.discard_tree()
     point("tree-discarded")
     trash.empty(directory.trash, lambda files: emit(Progress(stage="prune", unit="files", done=files)))
     point("trash-emptied")

@@ -216,8 +216,7 @@ class OpenTransaction:
 
     def discard_tree(self) -> None:
         """Move the tree that is not at the prefix to the trash, in one step."""
-        if os.path.lexists(self.directory.tree):
-            trash.discard(self.directory.tree, self.directory.trash)
+        self.directory.discard_tree()
         self.session.point("tree-discarded")
 
     def empty_trash(self) -> None:
@@ -236,6 +235,7 @@ def empty_trash(session: TransactionContext, directory: TransactionDirectory) ->
 
     try:
         with session.stage("prune"):
+            directory.forget_gone()
             trash.empty(directory.trash, on_removed)
     except OSError as error:  # immutable files, or a directory in use on NFS: never a reason to fail a repair
         session.notice("trash-left", f"{directory.trash} could not be deleted: {error}")

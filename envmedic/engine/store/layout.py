@@ -13,8 +13,10 @@ One store serves every environment of a parent directory::
     .envmedic/<txid>/carried.json         what an undo copies into `env`, while it does
     .envmedic/<txid>/project              of each edited file of the project the content that is not in place
     .envmedic/<txid>/project.json         which files those are
-    .envmedic/<txid>/env                  the clone before the exchange, the old tree after it
-    .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames
+    .envmedic/<txid>/env                  the clone before the exchange, the old tree after it; or a link to that one
+    .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames, or a link to it
+    .envmedic/<txid>/link                 the link that takes the environment's place, right before it does
+    .envmedic/trees/<name>/<txid>         a tree of an environment that is a link, see `linked_prefix`
     .envmedic/<txid>/trash                what is being deleted
 """
 
@@ -30,11 +32,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from envmedic.engine.fs import scratch
+from envmedic.engine.fs import scratch, trash
 from envmedic.engine.fs.durable import make_directory, write_whole
 from envmedic.engine.fs.exchange import sync_directory
-from envmedic.errors import STORAGE_HINTS, PreflightError
-from envmedic.owner import STORE, require_own
+from envmedic.errors import RECOVERABLE, STORAGE_HINTS, InternalError, PreflightError
+from envmedic.linked_prefix import STORE, TREES, linked_tree, live_tree, real_prefix
+from envmedic.owner import require_own
 
 _TRANSACTION = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 _NEW = ".new-"
@@ -114,12 +117,53 @@ class TransactionDirectory:
     @property
     def tree(self) -> Path:
         """The tree that is not at the prefix."""
+        return self.tree_of(self.tree_place)
+
+    @property
+    def tree_place(self) -> Path:
+        """Where that tree lies, or a link to it."""
         return self.path / "env"
 
     @property
     def displaced(self) -> Path:
-        """The tree that was at the prefix, in the middle of a swap by renames."""
+        """The tree that was at the prefix, in the middle of a swap by renames; or a link to it."""
         return self.path / "displaced"
+
+    @property
+    def link(self) -> Path:
+        """The link that takes the place of the one at the prefix, or of the environment that becomes one."""
+        return self.path / "link"
+
+    def tree_of(self, place: Path) -> Path:
+        """The tree that is at `place`, or to which a link there leads; it leads into the store's own directory of trees.
+
+        Of what the link says only the names count, so that nothing outside is ever taken for a tree.
+        """
+        try:
+            *_, name, tree = place.readlink().parts
+        except (OSError, ValueError):
+            return place
+        if ".." in {name, tree}:
+            return place
+        return self.path.parent / TREES / name / tree
+
+    def link_to(self, tree: Path) -> str:
+        """What a link in this directory says that leads to `tree`."""
+        return f"../{TREES}/{tree.parent.name}/{tree.name}"
+
+    def discard_tree(self) -> None:
+        """Move the tree that is not at the prefix into the trash, in one step, and remove the link to it. Raises OSError."""
+        tree = self.tree
+        if os.path.lexists(tree):
+            if linked_tree(self.path.parent.parent / tree.parent.name) == tree:
+                raise InternalError(f"{tree}, which is to be removed, is live", environment=RECOVERABLE)
+            trash.discard(tree, self.trash)
+        self.forget_gone()
+
+    def forget_gone(self) -> None:
+        """Remove the link to a tree that is in the trash. Raises OSError."""
+        if self.tree_place.is_symlink() and not os.path.lexists(self.tree):
+            self.tree_place.unlink()
 
     @property
     def trash(self) -> Path:
@@ -129,7 +173,7 @@ class TransactionDirectory:
 
 @dataclass(frozen=True)
 class Store:
-    """The store as seen from one environment. `prefix` is its real path; it need not exist."""
+    """The store as seen from one environment. `prefix` is its real path, see `linked_prefix`; it need not exist."""
 
     prefix: Path
 
@@ -140,7 +184,12 @@ class Store:
         Raises PreflightError if this process is root, and another user could exchange the environment.
         """
         require_own(prefix)
-        return cls(Path(os.path.realpath(prefix)))
+        return cls(real_prefix(prefix))
+
+    @property
+    def live(self) -> Path:
+        """The directory of the tree at the prefix."""
+        return live_tree(self.prefix)
 
     @property
     def root(self) -> Path:

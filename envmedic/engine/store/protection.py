@@ -69,7 +69,7 @@ def refuse_in_use(prefix: Path, processes: Sequence[ProcessUser], allow: Sequenc
 
 def _is_own(prefix: Path) -> bool:
     homes = (sys.prefix, sys.base_prefix, os.fspath(Path(sys.executable).parent.parent))
-    return os.fspath(prefix) in {os.path.realpath(home) for home in homes}
+    return os.path.realpath(prefix) in {os.path.realpath(home) for home in homes}
 
 
 @dataclass(frozen=True)

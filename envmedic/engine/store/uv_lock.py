@@ -39,7 +39,7 @@ def uv_locked(session: TransactionContext, directory: TransactionDirectory) -> I
     tree that is a symbolic link.
     """
     with ExitStack() as stack:
-        for tree in (session.prefix, directory.tree):
+        for tree in (session.store.live, directory.tree):
             root = stack.enter_context(_root(tree))
             file = _opened(root, tree, directory) if (tree / "pyvenv.cfg").exists() else None
             if file is not None:
@@ -52,7 +52,7 @@ def uv_locked(session: TransactionContext, directory: TransactionDirectory) -> I
 def sweep(session: TransactionContext, directory: TransactionDirectory) -> None:
     """Remove lock files that a killed envmedic left in either tree, unless a uv holds them now. Raises OSError."""
     _prepared(directory).unlink(missing_ok=True)
-    for tree in (session.prefix, directory.tree):
+    for tree in (session.store.live, directory.tree):
         if tree.is_symlink() or not tree.is_dir():
             continue
         with ExitStack() as stack:

@@ -15,10 +15,13 @@ from envmedic.engine.fs import scratch
 from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange
 from envmedic.engine.stage.runners import probe_namespace
 from envmedic.engine.store.protection import refuse_in_use, refuse_protected
+from envmedic.engine.store.swap import refuse_link
 from envmedic.errors import NotAnEnvironment, PreflightError
+from envmedic.linked_prefix import linked_tree, live_tree, real_prefix
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.registries.modes import CLONE_MODES, CloneMode, ExchangeMethod, StagingMode
+from envmedic.owner import is_open
 from envmedic.tree import mounts
 
 _MARGIN_BYTES = 64 << 20
@@ -48,6 +51,8 @@ class Capabilities:
     """Upper estimate of the disk space that the clone takes before the first step."""
     notes: tuple[str, ...] = ()
     """Notes for the user on why a better way was not possible."""
+    seen: tuple[str, ...] = ()
+    """Those of them on what others see of the exchange, which the user is told before anything is asked."""
 
 
 def preflight(
@@ -69,9 +74,9 @@ def preflight(
     refuse_protected(real, options.allow)
     refuse_in_use(real, processes, options.allow)
     _refuse_unwritable(real)
-    _refuse_inner_mounts(real)
+    _refuse_inner_mounts(live_tree(real))
     with _existing(workdir or real.parent / ".envmedic") as directory:
-        method, exchange_notes = _choose_exchange(real, directory)
+        method, exchange_notes = _choose_exchange(real, directory, options)
         mode, clone_notes = _choose_clone(real, directory, options)
         losses.refuse(real, losses.foreseen(real, mode, directory), options.allow)
         size = disk_space.measure(real, mode)
@@ -86,6 +91,7 @@ def preflight(
         size=size,
         clone_bytes=size.clone_bytes,
         notes=(*exchange_notes, *clone_notes, *staging_notes),
+        seen=exchange_notes,
     )
 
 
@@ -96,7 +102,7 @@ def _real(prefix: Path) -> Path:
         raise NotAnEnvironment(f"{prefix} cannot be reached", cause=str(error), hint="Name an environment") from error
     if not real.is_dir():
         raise NotAnEnvironment(f"{prefix} is not a directory", hint="Name an environment's directory with --prefix")
-    return real
+    return real_prefix(real)
 
 
 def _refuse_unwritable(prefix: Path) -> None:
@@ -154,7 +160,12 @@ def _remove_empty(directory: Path) -> None:
             raise
 
 
-def _choose_exchange(prefix: Path, workdir: Path) -> tuple[ExchangeMethod, tuple[str, ...]]:
+def _choose_exchange(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[ExchangeMethod, tuple[str, ...]]:
+    if linked_tree(prefix) is not None or options.layout == "symlink":
+        _refuse_open(prefix)
+    if linked_tree(prefix) is not None:
+        refuse_link(prefix)
+        return "link", ()
     probe = probe_exchange(prefix, workdir)
     if probe.method is None:
         raise PreflightError(
@@ -164,9 +175,22 @@ def _choose_exchange(prefix: Path, workdir: Path) -> tuple[ExchangeMethod, tuple
                 "PREFIX", os.fspath(prefix)
             ),
         )
+    missing = f"{probe.reason}: for a moment during the exchange {prefix} will not exist"
+    if options.layout == "symlink":
+        told = f"{prefix} becomes a symbolic link to a tree in {workdir}: each later exchange replaces that link in one step"
+        return "link", (told, *((missing,) if probe.method == "two-renames" else ()))
     if probe.method == "two-renames":
-        return probe.method, (f"{probe.reason}: for a moment during the exchange {prefix} will not exist",)
+        return probe.method, (f"{missing}; with --layout symlink it becomes a link, and later ones take one step",)
     return probe.method, ()
+
+
+def _refuse_open(prefix: Path) -> None:
+    if is_open(prefix.parent):
+        raise PreflightError(
+            f"{prefix} cannot be a symbolic link in a directory that other users can change",
+            cause=f"They could let it lead anywhere: {prefix.parent} is not writable for its owner alone",
+            hint=f"Make it so (chmod go-w), or leave out --layout symlink where {prefix} is no link yet",
+        )
 
 
 def _choose_clone(prefix: Path, workdir: Path, options: ApplyOptions) -> tuple[CloneMode, tuple[str, ...]]:

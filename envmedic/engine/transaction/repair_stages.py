@@ -15,12 +15,13 @@ from typing import Literal
 import msgspec
 
 from envmedic.engine.clone.directory_entries import changed_files
+from envmedic.engine.stage import relocate
 from envmedic.engine.store.context import OpenTransaction, TransactionContext
 from envmedic.engine.store.workspace import required
 from envmedic.engine.transaction import compiling, shared_files, steps
 from envmedic.engine.transaction.preflight import Capabilities
 from envmedic.engine.verify.verdict import FAILURES, PROOF, judge, not_reproduced, reproduced, unasked, warnings
-from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, RepairDeclined
+from envmedic.errors import ChecksFailed, EnvmedicError, NothingToRepair, PreflightError, RepairDeclined
 from envmedic.forked import begun
 from envmedic.model.checks import Check, Judgement, Outcome, name_of
 from envmedic.model.conda import CondaChange
@@ -287,6 +288,25 @@ def take_steps(run: Run, part: RepairPart) -> None:
             _take_step(run, index, step, place)
             compiling.compile_as_before(step, place, session.prefix)
             session.point("step-taken")
+        _name_the_link(run)
+
+
+def _name_the_link(run: Run) -> None:
+    """Let files of the clone name the link that the environment is, where a program has written the tree behind it.
+
+    Commands see the clone in the place of that tree. Raises PreflightError, OSError.
+    """
+    prefix, live = run.session.prefix, run.session.store.live
+    if live == prefix:
+        return
+    _, left = relocate.rewrite_former(run.transaction.directory.tree, live, prefix, {})
+    if left:
+        raise PreflightError(
+            f"Files of the repaired copy would name {live}, which is another tree after it",
+            cause=f"{len(left)} of them hold it in a form that cannot be rewritten safely: {', '.join(left[:5])}",
+            hint=f"Let them name {prefix}, then run the same command again",
+            details=tuple(left),
+        )
 
 
 def _take_step(run: Run, index: int, step: Step, place: steps.Workplace) -> None:

@@ -94,6 +94,8 @@ def _apply(session: TransactionContext, plan: Plan) -> Record:
         with locked(session.store):
             settle(session)
     how = _preflight(session, plan)
+    for told in how.seen:
+        session.notice("exchange", told)
     with locked(session.store) as lock:
         settle(session)  # another process may have been killed between preflight and the lock
         confirm(session, plan)

@@ -248,7 +248,8 @@ def _variables(asking: DryRunRequest) -> dict[str, str | None]:
 
 def path_outside(path: str, prefix: Path) -> str:
     """PATH without the directories in `prefix`, from which uv and conda would run git, keyring and other helpers."""
-    return os.pathsep.join(item for item in path.split(os.pathsep) if not Path(item).resolve().is_relative_to(prefix))
+    inside = os.path.realpath(prefix)
+    return os.pathsep.join(item for item in path.split(os.pathsep) if not Path(item).resolve().is_relative_to(inside))
 
 
 def stand_in(asking: DryRunRequest, folder: Path) -> Path:

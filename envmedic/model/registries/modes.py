@@ -9,7 +9,8 @@ from envmedic.model.registries.registry import complete
 
 CloneMode = Literal["reflink", "link", "copy"]
 StagingMode = Literal["namespace", "relocate"]
-ExchangeMethod = Literal["exchange", "two-renames"]
+ExchangeMethod = Literal["exchange", "two-renames", "link"]
+Layout = Literal["symlink"]
 AllowName = Literal["base", "frozen", "external", "in-use", "ownership", "capabilities", "pinned"]
 """Protections that a user can lift."""
 
@@ -36,12 +37,20 @@ STAGING_MODES: Mapping[StagingMode, str] = complete(
     add=f"what it is to `STAGING_MODES` {_HERE}",
 )
 """Description of each mode."""
+LAYOUTS: Mapping[Layout, str] = complete(
+    get_args(Layout),
+    {"symlink": "a symbolic link to one of its trees, which later exchanges replace in one step"},
+    stated=f"`Layout` {_HERE}",
+    add=f"what it is to `LAYOUTS` {_HERE}, and to `_choose_exchange` how it is made",
+)
+"""Description of what an environment is turned into, where that is asked for."""
 # `renameat2` with RENAME_EXCHANGE where the file system has it; some network file systems do not.
 EXCHANGE_METHODS: Mapping[ExchangeMethod, str] = complete(
     get_args(ExchangeMethod),
     {
         "exchange": "in one step",
         "two-renames": "by two renames: for a moment the path does not exist",
+        "link": "by a symbolic link that leads to the one tree, then to the other",
     },
     stated=f"`ExchangeMethod` {_HERE}",
     add=f"what it is to `EXCHANGE_METHODS` {_HERE}",

@@ -10,9 +10,9 @@ from packaging.utils import canonicalize_name
 
 from envmedic.compat import tables
 from envmedic.errors import NoSolution
+from envmedic.linked_prefix import STORE
 from envmedic.model.facts import Distribution, Environment, RecordedSource
 from envmedic.model.plan import Rebuild
-from envmedic.owner import STORE
 from envmedic.planner.changes.removal import reference
 from envmedic.planner.family.family_query import FAMILY
 from envmedic.planner.remedies.building import BuildInputs, tcnn

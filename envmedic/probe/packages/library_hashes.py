@@ -29,7 +29,7 @@ def compare(environment: Environment, names: Collection[str], files: Collection[
     Files of distributions that conda installed are compared with conda's records: their RECORD lists hashes from before
     conda rewrites the prefix in files.
     """
-    prefix = Path(environment.real_prefix)
+    prefix = Path(os.path.realpath(environment.real_prefix))
     # messages name libraries by links, and conda's records have the hashes of what these lead to
     files = {*files, *(os.path.relpath(os.path.realpath(prefix / path), prefix) for path in files)}
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from envmedic.errors import InputError, NotAnEnvironment
+from envmedic.linked_prefix import real_prefix
 from envmedic.owner import require_own
 from envmedic.probe import layout
 from envmedic.probe.prefix import finder, unnamed
@@ -157,7 +158,7 @@ def prefix_of_python(python: str) -> Path:
             hint="Give the path of an environment's bin/python",
         )
     # only the directory is resolved: bin may be a link into the real environment, python is one out of it
-    return Path(os.path.realpath(Path(found).parent)).parent
+    return real_prefix(Path(os.path.realpath(Path(found).parent)).parent)
 
 
 def active(variables: Mapping[str, str]) -> Path:

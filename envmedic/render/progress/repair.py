@@ -183,7 +183,11 @@ def _exchange_lines(asked: Exchange) -> list[Line]:
     # the clone is beside the environment: the common directory is named once
     beside = record.plan.real_prefix.rpartition("/")[0] + "/"
     in_one_step = record.exchange == "exchange"
-    swap = "both change places in one step" if in_one_step else EXCHANGE_METHODS["two-renames"]
+    swap = (
+        "both change places in one step"
+        if in_one_step
+        else next(text for method, text in EXCHANGE_METHODS.items() if method == record.exchange)
+    )
     gpu = "" if record.gpu == "not needed" else f"; GPU: {gpu_proof(record)}"
     passed = "repaired and passed every check that could run here"
     done = passed if record.outcome != "partial" else "better, but a part of what was reported remains"

@@ -59,7 +59,7 @@ def foresee(
     program = client.find(prefix)
     if program is None:
         return Answer(unknown=f"no conda was found, whose dry run tells what {command.tool} would do")
-    if program.resolve().is_relative_to(prefix):
+    if program.resolve().is_relative_to(os.path.realpath(prefix)):
         return Answer(unknown=f"{program} is itself in the environment, of which nothing is run to tell")
     if owner(program) is not None:
         return Answer(unknown=f"{program} belongs to another user, whose programs root does not run")
