@@ -205,12 +205,10 @@ def test_a_link_that_somebody_put_there_is_refused(memory: Path, planted: str) -
         (memory / "other").mkdir(exist_ok=True)
         world.prefix.symlink_to(planted)
 
-    with pytest.raises(EnvmedicError) as caught:
-        record = world.apply(point=Crash(0, {"compared"}, plant))
-        assert record.failure is not None
-        raise EnvmedicError(record.failure.summary)
-    assert "symbolic link" in str(caught.value)
-    assert os.readlink(world.prefix) == planted
+    record = world.apply(point=Crash(0, {"compared"}, plant))
+    assert record.failure is not None
+    assert "was replaced by a symbolic link" in record.failure.summary
+    assert str(world.prefix.readlink()) == planted
     assert fingerprint.manifest(memory / "away") == old
 
 
@@ -228,7 +226,7 @@ def test_a_directory_that_others_can_change_holds_no_link(memory: Path, mode: in
     world = linked_world(memory)
     memory.chmod(mode)
     try:
-        with pytest.raises(EnvmedicError, match="(?s)other users can"):
+        with pytest.raises(EnvmedicError, match="other users can"):
             world.apply()
     finally:
         memory.chmod(0o755)
@@ -264,7 +262,7 @@ def test_a_link_of_an_administrator_is_resolved_as_ever(memory: Path) -> None:
     link.symlink_to("env")
     assert real_prefix(link) == world.prefix
     world.apply()
-    assert os.readlink(link) == "env"
+    assert str(link.readlink()) == "env"
     assert not world.prefix.is_symlink()
 
 

@@ -85,7 +85,7 @@ def test_a_witness_proves_and_sees_the_swap_late(site: Site) -> None:
     assert site.works()
     undone = site.start("n1", *ENVMEDIC, "undo", "-p", str(site.prefix), "--yes").ended()
     assert undone.code == 0, undone.told()
-    assert not changed(before, manifest(site.tree))
+    assert not changed(before, manifest(site.tree.resolve()))
 
 
 _READER = """
@@ -120,13 +120,13 @@ def test_with_a_link_no_machine_ever_misses_the_environment(site: Site) -> None:
     assert "for a moment during the exchange" in done.document["notes"][1]
     assert witness.ended().code == 0
     assert site.tree.is_symlink()
-    repaired = manifest(site.tree)
+    repaired = manifest(site.tree.resolve())
     stop = site.room / "stop"
     readers = [site.start(name, PYTHON, "-c", _READER, str(site.prefix), str(stop)) for name in ("n1", "n2", "n3")]
     for number, command in enumerate(("undo", "redo", "undo", "redo")):
         moved = site.start("n1", *ENVMEDIC, command, "-p", str(site.prefix), "--yes").ended()
         assert moved.code == 0, moved.told()
-        assert not changed(repaired if number % 2 else before, manifest(site.tree))
+        assert not changed(repaired if number % 2 else before, manifest(site.tree.resolve()))
     time.sleep(_LATE_S + 2)
     stop.touch()
     for told in (reader.ended().document for reader in readers):
@@ -140,14 +140,14 @@ def test_a_killed_repair_of_a_link_is_settled_there_too(site: Site) -> None:
     assert site.repair("n1", "--layout", "symlink").ended().code == 0
     undone = site.start("n1", *ENVMEDIC, "undo", "-p", str(site.prefix), "--yes").ended()
     assert undone.code == 0, undone.told()
-    before, leads = manifest(site.tree), os.readlink(site.tree)
+    before, leads = manifest(site.tree.resolve()), site.tree.readlink()
     repair = site.repair("n1", "--witnesses", "n3", "--witness-limit", "120")
     site.until_asked_for_proof("n3")
     repair.killed()
     assert site.start("n1", *ENVMEDIC, "recover", "-p", str(site.prefix)).ended().code == 0
     assert sorted(site.journals().values()) == ["aborted", "undone"]
-    assert os.readlink(site.tree) == leads
-    assert not changed(before, manifest(site.tree))
+    assert site.tree.readlink() == leads
+    assert not changed(before, manifest(site.tree.resolve()))
 
 
 def test_a_killed_repair_is_settled_there_too(site: Site) -> None:
@@ -157,4 +157,4 @@ def test_a_killed_repair_is_settled_there_too(site: Site) -> None:
     repair.killed()
     assert site.start("n1", *ENVMEDIC, "recover", "-p", str(site.prefix)).ended().code == 0
     assert set(site.journals().values()) == {"aborted"}
-    assert not changed(before, manifest(site.tree))
+    assert not changed(before, manifest(site.tree.resolve()))

@@ -46,8 +46,11 @@ def test_one_repair_for_all_machines(fleet: real.RealFleet) -> None:
     (fleet.place / "plan.yml").write_text((fleet.place / "plan.yml").read_text().replace('["n1", "n4"]', '["n1"]'))
     good(fleet.run(json.loads(document.stdout)["command"]))
 
-    told = json.loads(good(fleet.envmedic("fleet", "rollout", str(fleet.place), "--shared", "--json")))
-    assert told["shared"] == {"holder": "n1", "file": "A.json", "witnesses": ["n2", "n4"], "machines": ["n3"]}
+    link = ("--layout", "symlink")
+    told = json.loads(good(fleet.envmedic("fleet", "rollout", str(fleet.place), "--shared", *link, "--json")))
+    assert told["shared"] == {
+        "holder": "n1", "file": "A.json", "witnesses": ["n2", "n4"], "machines": ["n3"], "layout": "symlink",
+    }  # fmt: skip
     good(fleet.run(f"{told['command']} --check --diff"))
     assert not changed(before, manifest(fleet.case.prefix))
     good(fleet.run(told["command"]))
@@ -55,6 +58,7 @@ def test_one_repair_for_all_machines(fleet: real.RealFleet) -> None:
     seen = {item["machine"]: (item["proved"], item["looked"]) for item in record["witnesses"]}
     assert seen == {"n2": (True, True), "n4": (True, True), "n3": (False, True)}
     assert outcomes(fleet) == {"n1": "repaired"}
+    assert fleet.case.prefix.is_symlink()
     assert all(fleet.works(node) for node in fleet.nodes)
     again = json.loads(good(fleet.envmedic("fleet", "rollout", str(fleet.place), "--json")))
     assert (again["command"], again["done"]) == ("", 1)
@@ -66,6 +70,6 @@ def test_one_repair_for_all_machines(fleet: real.RealFleet) -> None:
     assert fleet.works("n1")
     sleeping.unlink()
     good(fleet.run(line))
-    assert not changed(before, manifest(fleet.case.prefix))
+    assert not changed(before, manifest(fleet.case.prefix.resolve()))
     left = json.loads(fleet.envmedic("fleet", "rollout", str(fleet.place), "--json").stdout)
     assert (left["command"], left["taken_back"]) == ("", ["n1"])

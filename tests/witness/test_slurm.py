@@ -42,7 +42,7 @@ def test_one_job_repairs_for_all_machines(cluster: Cluster) -> None:
     good(cluster.run(engine_line(fleet, "survey", str(fleet.room / "facts"), *where)))
     how = ("--log", str(real.LOG), "--no-gpu", "--online", "-o", str(fleet.place))
     good(cluster.run(engine_line(fleet, "plan", str(fleet.room / "facts"), *where, *how)))
-    good(cluster.run(engine_line(fleet, "rollout", str(fleet.place), "--shared")))
+    good(cluster.run(engine_line(fleet, "rollout", str(fleet.place), "--shared", "--layout", "symlink")))
     cluster.wait()
     log = fleet.place / "logs"
     told = "".join(path.read_text() for path in log.glob("*.txt"))
@@ -50,8 +50,9 @@ def test_one_job_repairs_for_all_machines(cluster: Cluster) -> None:
     assert outcomes(fleet) == {"n1": "repaired"}, told
     seen = {item["machine"]: (item["proved"], item["looked"]) for item in record["witnesses"]}
     assert seen == {"n2": (True, True), "n3": (False, True)}
+    assert fleet.case.prefix.is_symlink()
     assert "the repaired environment is in place" in (log / "witness-n2.txt").read_text()
     good(cluster.run(engine_line(fleet, "undo", str(fleet.place))))
     cluster.wait()
     assert outcomes(fleet) == {"n1": "undone"}
-    assert not changed(before, manifest(fleet.case.prefix))
+    assert not changed(before, manifest(fleet.case.prefix.resolve()))

@@ -71,6 +71,7 @@ def shared(fleet: FleetPlan, settings: NodeSettings, who: SharedEnvironment) -> 
     words += ["--limit", str(settings.limit_s), *(["--no-gpu"] if settings.no_gpu else [])]
     task = [("plan", f"{_HERE}/{who.file}"), ("results", f"{_HERE}/results"), *_options(settings)]
     task += [("witnesses", list(who.witnesses)), ("machines", list(who.machines))]
+    task += [("layout", who.layout)] if who.layout else []
     holder = f"inventory_hostname == {_json(who.holder)}"
     lines = [
         *_head("fleet rollout --shared"),

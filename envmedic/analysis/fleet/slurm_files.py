@@ -161,6 +161,7 @@ def shared(fleet: FleetPlan, settings: NodeSettings, who: SharedEnvironment, fol
 def _asking(who: SharedEnvironment, settings: NodeSettings) -> list[str]:
     """The options of a repair that asks other machines."""
     found = ["--witness-limit", str(max(1, settings.limit_s // 2))]
+    found += ["--layout", who.layout] if who.layout else []
     found += ["--witnesses", ",".join(who.witnesses)] if who.witnesses else []
     return found + (["--machines", ",".join(who.machines)] if who.machines else [])
 

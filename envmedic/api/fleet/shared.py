@@ -15,21 +15,29 @@ from envmedic.api.fleet import folder, rollout
 from envmedic.errors import InputError
 from envmedic.model.answers.fleet import SilentNode
 from envmedic.model.answers.rollout import FleetPlan, NodeSettings, Rollout, SharedEnvironment, Stage, StagesLeft
+from envmedic.model.registries.modes import Layout
 
 
 def rolled_out(
-    place: Path, plan_of: str | None, witnesses: int | None, settings: NodeSettings | None, *, retry: bool = False
+    place: Path,
+    plan_of: str | None,
+    witnesses: int | None,
+    settings: NodeSettings | None,
+    *,
+    layout: Layout | None = None,
+    retry: bool = False,
 ) -> Rollout:
     """Write into `place` what repairs the one environment, unless that is done. Raises InputError.
 
     `plan_of` is the class whose plan is carried out, by default the first; `witnesses` is their number in each class.
-    What is not told is as in the call before.
+    `layout` is what the environment becomes. What is not told is as in the call before.
     """
     fleet = folder.fleet_of(place)
     before = folder.begun(place)
     settings = settings or (before.settings if before is not None else fleet.settings)
     shared = before.shared if before is not None and before.shared is not None and not (plan_of or witnesses) else None
     shared = shared or _shared(fleet, plan_of or fleet.classes[0].name, 1 if witnesses is None else witnesses)
+    shared = msgspec.structs.replace(shared, layout=layout or shared.layout)
     of_plan = rollout.only_holder(fleet, shared)
     end = rollout.ends(place, of_plan)[shared.holder]
     if retry and end.outcome not in rollout.DONE:

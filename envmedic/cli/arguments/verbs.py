@@ -39,6 +39,8 @@ def playbooks(parser: Parser) -> None:
 
 def fleet(parser: Parser) -> None:
     """`envmedic fleet`."""
+    from envmedic.model.registries.modes import LAYOUTS
+
     verb = _verbs(parser)
     survey = verb("survey", "show the classes of machines, and how they differ")
     survey.option(
@@ -92,6 +94,9 @@ def fleet(parser: Parser) -> None:
     )
     rollout.add_argument(
         "--witnesses", type=at_least(0), metavar="N", help="with --shared: witnesses of each class (default: 1)"
+    )
+    rollout.add_argument(
+        "--layout", choices=tuple(LAYOUTS), help="with --shared: make it a link, as `envmedic apply --layout` does"
     )
     rollout.add_argument("--retry", action="store_true", help="try again where the repair failed or was undone")
     _nodes(rollout)

@@ -137,10 +137,12 @@ def _rollout(args: argparse.Namespace, place: Path, output: CommandOutput) -> in
                 "A shared environment is repaired once, on all machines",
                 hint="Leave out --canary, --batches, --max-fail",
             )
-        found = shared.rolled_out(place, args.shared or None, args.witnesses, _settings(args), retry=args.retry)
+        found = shared.rolled_out(
+            place, args.shared or None, args.witnesses, _settings(args), layout=args.layout, retry=args.retry
+        )
         return _printed(found, place, output)
-    if args.witnesses is not None:
-        raise InputError("--witnesses are those of an environment that machines share", hint="Add --shared")
+    if args.witnesses is not None or args.layout is not None:
+        raise InputError("--witnesses and --layout are of an environment that machines share", hint="Add --shared")
     wish = None
     if stepwise:
         usual = RolloutWish()

@@ -96,6 +96,15 @@ def probe_exchange(prefix: Path, workdir: Path) -> ExchangeProbe:
         return ExchangeProbe(None, f"{error.strerror}: {error.filename}", code)
 
 
+def probe_link(prefix: Path, workdir: Path) -> ExchangeProbe:
+    """The same where `prefix` is a link, which another one replaces; nothing is tried, since every file system can."""
+    if mounts.is_mount_point(Path(os.path.realpath(prefix))):
+        return ExchangeProbe(None, f"something is mounted over the tree of {prefix}", "mount-point")
+    if workdir.lstat().st_dev != prefix.lstat().st_dev:
+        return ExchangeProbe(None, "the staging directory is on another file system", "cross-device")
+    return ExchangeProbe("link")
+
+
 def _try(prefix: Path, workdir: Path, stack: ExitStack) -> ExchangeProbe:
     # The file system's type is no proof: overlay, NFS and FUSE decide by directory, so the real call is tried.
     in_store, at_prefix = scratch.names(prefix)

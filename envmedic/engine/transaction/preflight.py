@@ -12,7 +12,7 @@ from pathlib import Path
 from envmedic.engine.clone import disk_space, losses
 from envmedic.engine.clone.clone import probe_modes
 from envmedic.engine.fs import scratch
-from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange
+from envmedic.engine.fs.exchange import ExchangeObstacle, probe_exchange, probe_link
 from envmedic.engine.stage.runners import probe_namespace
 from envmedic.engine.store.protection import refuse_in_use, refuse_protected
 from envmedic.engine.store.swap import refuse_link
@@ -165,8 +165,9 @@ def _choose_exchange(prefix: Path, workdir: Path, options: ApplyOptions) -> tupl
         _refuse_open(prefix)
     if linked_tree(prefix) is not None:
         refuse_link(prefix)
-        return "link", ()
-    probe = probe_exchange(prefix, workdir)
+        probe = probe_link(prefix, workdir)
+    else:
+        probe = probe_exchange(prefix, workdir)
     if probe.method is None:
         raise PreflightError(
             f"A clone cannot take the place of {prefix}",
@@ -175,6 +176,8 @@ def _choose_exchange(prefix: Path, workdir: Path, options: ApplyOptions) -> tupl
                 "PREFIX", os.fspath(prefix)
             ),
         )
+    if probe.method == "link":
+        return probe.method, ()
     missing = f"{probe.reason}: for a moment during the exchange {prefix} will not exist"
     if options.layout == "symlink":
         told = f"{prefix} becomes a symbolic link to a tree in {workdir}: each later exchange replaces that link in one step"

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.answers.fleet import SilentNode
 from envmedic.model.base import Model
+from envmedic.model.registries.modes import Layout
 
 FLEET_PLAN_SCHEMA: Final = "envmedic.fleet-plan/1"
 ROLLOUT_SCHEMA: Final = "envmedic.fleet-rollout/1"
@@ -121,6 +122,8 @@ class SharedEnvironment(Model, frozen=True, kw_only=True):
     """Those that prove the copy before it takes the environment's place."""
     machines: tuple[str, ...]
     """The others: they are asked which programs use it."""
+    layout: Layout | None = None
+    """What the environment becomes; null leaves it what it is."""
 
 
 class StagesLeft(Model, frozen=True, kw_only=True):

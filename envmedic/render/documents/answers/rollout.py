@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from envmedic.model.answers.fleet import SilentNode
 from envmedic.model.answers.rollout import FleetPlan, Rollout, SharedEnvironment, Stage
+from envmedic.model.registries.modes import LAYOUTS
 from envmedic.render.documents.answers.fleet import counted, silent_lines, some
 from envmedic.render.text import Line, TextPart, joined, line, part, shortened
 
@@ -57,6 +58,8 @@ def _shared(who: SharedEnvironment | None) -> list[Line]:
     rows += [line(f"  {'prove':<9} {counted(len(who.witnesses), 'machine')}: {some(who.witnesses)}")]
     if who.machines:
         rows.append(line(f"  {'asked':<9} {counted(len(who.machines), 'machine')}: {some(who.machines)}"))
+    if who.layout:
+        rows.append(line(f"  {'becomes':<9} {LAYOUTS[who.layout]}"))
     return rows
 
 

@@ -28,6 +28,7 @@ options:
     type: list
     elements: str
     default: []
+  layout: {description: What the environment becomes. C(symlink) makes it a link to one of its trees., type: str, choices: [symlink]}
   envmedic: {description: The words that start envmedic., type: list, elements: str, default: [envmedic]}
 """
 EXAMPLES = r"""
@@ -65,6 +66,7 @@ def main():
             "limit_s": {"type": "int", "default": 3600},
             "witnesses": {"type": "list", "elements": "str", "default": []},
             "machines": {"type": "list", "elements": "str", "default": []},
+            "layout": {"type": "str", "choices": ["symlink"]},
             "envmedic": COMMAND,
         },
         supports_check_mode=True,
@@ -77,6 +79,7 @@ def main():
         words += ["--witness-limit", str(max(1, own["limit_s"] // 2))]
     for option in ("witnesses", "machines"):
         words += ["--" + option, ",".join(own[option])] if own[option] else []
+    words += ["--layout", own["layout"]] if own["layout"] else []
     wanted = plan_id(module)
     code, document, out = answer(module, [*words, "--dry-run" if module.check_mode else "--yes"], own["limit_s"])
     outcome = document.get("outcome") or ("refused" if code else "unknown")
