@@ -1,6 +1,7 @@
-"""The layout in which an environment is a symbolic link: its path stays, and each of its trees lies in the store.
+"""The layout in which an environment is a symbolic link: its path stays, and each of its trees lies beside it.
 
-``<parent>/<name>`` leads to ``.envmedic/trees/<name>/<tree>``. Programs, scripts and documents name the link; where it
+``<parent>/<name>`` leads to ``.envmedic-trees/<name>/<tree>``, and not into the store, which backups leave out and other
+users cannot enter. Programs, scripts and documents name the link; where it
 leads changes with each exchange. Other links, as administrators make them, are resolved like any link.
 """
 
@@ -11,8 +12,8 @@ from pathlib import Path
 
 STORE = ".envmedic"
 """Directory beside an environment that holds what envmedic keeps for it."""
-TREES = "trees"
-"""Directory of the store with the trees of such environments."""
+TREES = ".envmedic-trees"
+"""Directory beside such environments with their trees."""
 
 
 def real_prefix(prefix: str | os.PathLike[str]) -> Path:
@@ -21,10 +22,10 @@ def real_prefix(prefix: str | os.PathLike[str]) -> Path:
     A path into its live tree gives the same.
     """
     real = Path(os.path.realpath(prefix))
-    own = real.parent  # .envmedic/trees/<name>
-    if own.parent.name != TREES or own.parent.parent.name != STORE:
+    own = real.parent  # .envmedic-trees/<name>
+    if own.parent.name != TREES:
         return real
-    place = own.parent.parent.parent / own.name
+    place = own.parent.parent / own.name
     return place if linked_tree(place) == real else real
 
 
@@ -41,7 +42,7 @@ def linked_tree(place: Path) -> Path | None:
 
 def link_text(place: Path, tree: str) -> str:
     """What the link at `place` says where it leads to the tree called `tree`. It is relative: other machines may mount the parent elsewhere."""
-    return f"{STORE}/{TREES}/{place.name}/{tree}"
+    return f"{TREES}/{place.name}/{tree}"
 
 
 def live_tree(place: Path) -> Path:

@@ -88,6 +88,26 @@ def test_the_way_has_every_link_and_what_stands_for_a_missing_prefix(folder: Pat
 
 
 @ROOT_ONLY
+def test_behind_a_link_of_envmedic_s_own_layout_the_link_s_directory_and_store_are_held(folder: Path) -> None:
+    """Who can change these can exchange the environment, wherever its tree lies."""
+    tree = folder / "p" / ".envmedic-trees" / "linked" / "tree"
+    tree.mkdir(parents=True)
+    (folder / "p" / ".envmedic").mkdir()
+    link = folder / "p" / "linked"
+    link.symlink_to(".envmedic-trees/linked/tree")
+    assert {item.path for item in way_to(link).held} == {
+        str(item) for item in (tree, folder / "p", folder / "p/.envmedic")
+    }
+    require_own(link)
+    for path in (link, tree, tree.parent, tree.parent.parent, folder / "p", folder / "p/.envmedic"):
+        os.chown(path, ADA, ADA, follow_symlinks=False)
+        with pytest.raises(PreflightError):
+            require_own(link)
+        os.chown(path, 0, 0, follow_symlinks=False)
+    require_own(link)
+
+
+@ROOT_ONLY
 def test_the_owner_of_prefix_parent_or_store_is_the_one_to_be(folder: Path) -> None:
     prefix = folder / "p" / "env"
     (folder / "p" / ".envmedic").mkdir()

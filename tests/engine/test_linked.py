@@ -119,12 +119,15 @@ def test_it_is_never_missing_once_it_is_a_link(memory: Path) -> None:
     assert seen == {"fam-1.0.dist-info", "fam-2.0.dist-info", "fam-3.0.dist-info"}
 
 
-def test_others_can_pass_to_the_trees_and_see_no_list_of_them(memory: Path) -> None:
+def test_others_pass_to_the_trees_and_not_into_the_store(memory: Path) -> None:
     world = linked_world(memory)
-    world.apply()
-    way = [memory / ".envmedic", memory / ".envmedic" / "trees", live_tree(world.prefix).parent]
-    assert [stat.S_IMODE(path.stat().st_mode) for path in way] == [0o711, 0o755, 0o755]
-    assert all(stat.S_IMODE(path.stat().st_mode) == 0o700 for path in (memory / ".envmedic").glob("2*"))
+    before = os.umask(0o077)
+    try:
+        world.apply()
+    finally:
+        os.umask(before)
+    way = [memory / ".envmedic-trees", live_tree(world.prefix).parent, memory / ".envmedic"]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in way] == [0o755, 0o755, 0o700]
 
 
 def test_repairs_of_before_are_undone_through_the_link(memory: Path) -> None:
@@ -182,7 +185,7 @@ def test_files_that_name_the_tree_behind_the_link_name_the_link_after_a_repair(m
     again(world)
     assert script.read_text() == f"#!{world.prefix}/bin/python\n"
     named = [path for path in world.prefix.rglob("*") if path.is_file() and not path.is_symlink()]
-    assert not [path for path in named if b".envmedic/trees" in path.read_bytes()]
+    assert not [path for path in named if b".envmedic-trees" in path.read_bytes()]
 
 
 def test_commands_of_a_repair_see_the_link(memory: Path) -> None:
@@ -195,7 +198,7 @@ def test_commands_of_a_repair_see_the_link(memory: Path) -> None:
     assert (world.prefix / "bin" / "fam").read_text().startswith(f"#!{world.prefix}/bin/python\n")
 
 
-@pytest.mark.parametrize("planted", ["elsewhere", ".envmedic/trees/env/../../../other", ".envmedic/trees/other/x"])
+@pytest.mark.parametrize("planted", ["elsewhere", ".envmedic-trees/env/../../other", ".envmedic-trees/other/x"])
 def test_a_link_that_somebody_put_there_is_refused(memory: Path, planted: str) -> None:
     world = linked_world(memory)
     old = fingerprint.manifest(world.prefix)
@@ -231,7 +234,7 @@ def test_a_directory_that_others_can_change_holds_no_link(memory: Path, mode: in
     finally:
         memory.chmod(0o755)
     assert not world.prefix.is_symlink()
-    assert not (memory / ".envmedic" / "trees").exists()
+    assert not (memory / ".envmedic-trees").exists()
 
 
 def test_the_tree_that_is_live_is_never_discarded(memory: Path) -> None:
@@ -239,7 +242,7 @@ def test_the_tree_that_is_live_is_never_discarded(memory: Path) -> None:
     record = world.apply()
     place = world.store / record.transaction / "env"
     place.unlink()
-    place.symlink_to(f"../trees/env/{live_tree(world.prefix).name}")
+    place.symlink_to(f"../../.envmedic-trees/env/{live_tree(world.prefix).name}")
     with pytest.raises(EnvmedicError, match="is live"):
         world.prune(0)
     assert world.version() == "2.0"

@@ -16,7 +16,7 @@ One store serves every environment of a parent directory::
     .envmedic/<txid>/env                  the clone before the exchange, the old tree after it; or a link to that one
     .envmedic/<txid>/displaced            the old tree in the middle of a swap by renames, or a link to it
     .envmedic/<txid>/link                 the link that takes the environment's place, right before it does
-    .envmedic/trees/<name>/<txid>         a tree of an environment that is a link, see `linked_prefix`
+    .envmedic-trees/<name>/<txid>         a tree of an environment that is a link, see `linked_prefix`
     .envmedic/<txid>/trash                what is being deleted
 """
 
@@ -135,7 +135,7 @@ class TransactionDirectory:
         return self.path / "link"
 
     def tree_of(self, place: Path) -> Path:
-        """The tree that is at `place`, or to which a link there leads; it leads into the store's own directory of trees.
+        """The tree that is at `place`, or to which a link there leads; it leads into the directory of trees beside the store.
 
         Of what the link says only the names count, so that nothing outside is ever taken for a tree.
         """
@@ -145,11 +145,11 @@ class TransactionDirectory:
             return place
         if ".." in {name, tree}:
             return place
-        return self.path.parent / TREES / name / tree
+        return self.path.parent.parent / TREES / name / tree
 
     def link_to(self, tree: Path) -> str:
         """What a link in this directory says that leads to `tree`."""
-        return f"../{TREES}/{tree.parent.name}/{tree.name}"
+        return f"../../{TREES}/{tree.parent.name}/{tree.name}"
 
     def discard_tree(self) -> None:
         """Move the tree that is not at the prefix into the trash, in one step, and remove the link to it. Raises OSError."""

@@ -18,13 +18,15 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from envmedic.engine.fs.durable import make_directory
+from envmedic.engine.fs.durable import make_directory, write_whole
 from envmedic.engine.fs.exchange import NO_EXCHANGE, exchange, rename_noreplace, sync_directory
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded
 from envmedic.linked_prefix import TREES, link_text, linked_tree
 from envmedic.model.registries.modes import ExchangeMethod
 
+_MODE = 0o755
+"""Of the directories above the trees."""
 Point = Callable[[str], None]
 """Called wherever a crash leaves a distinct state on disk; tests kill the process there."""
 
@@ -169,8 +171,8 @@ def _replace_by_link(prefix: Path, directory: TransactionDirectory, gone: Path, 
 
 def _trees(prefix: Path, directory: TransactionDirectory) -> Path:
     """The directory of the environment's trees, which whoever can reach the prefix has to be able to pass through."""
-    store = directory.path.parent
-    for place, mode in ((store, 0o711), (store / TREES, 0o755), (store / TREES / prefix.name, 0o755)):
+    every = directory.path.parent.parent / TREES
+    for place in (every, every / prefix.name):
         if not os.path.lexists(place):
             make_directory(place)
         status = place.lstat()
@@ -178,10 +180,12 @@ def _trees(prefix: Path, directory: TransactionDirectory) -> Path:
             raise NotADirectoryError(
                 errno.ENOTDIR, f"it is no directory of this user, but of uid {status.st_uid}", place
             )
-        if status.st_mode & mode != mode:
-            place.chmod(stat.S_IMODE(status.st_mode) | mode)
+        if status.st_mode & _MODE != _MODE:
+            place.chmod(stat.S_IMODE(status.st_mode) | _MODE)
         sync_directory(place.parent)
-    return store / TREES / prefix.name
+    if not (every / ".gitignore").exists():
+        write_whole(every / ".gitignore", b"*\n", mode=0o644, synced=False)
+    return every / prefix.name
 
 
 def _move_to_trees(directory: TransactionDirectory, trees: Path, point: Point) -> None:
@@ -230,7 +234,7 @@ def mend(prefix: Path, directory: TransactionDirectory) -> None:
 
 def _mend_links(prefix: Path, directory: TransactionDirectory) -> None:
     """The same for links, by where those lead that are there; what `mend` has left to do is none of theirs."""
-    place, moved = directory.tree_place, directory.path.parent / TREES / prefix.name / directory.transaction
+    place, moved = directory.tree_place, directory.path.parent.parent / TREES / prefix.name / directory.transaction
     if not os.path.lexists(place) and moved.is_dir() and linked_tree(prefix) != moved:
         _make_link(place, directory.link_to(moved))
     if directory.displaced.is_symlink():

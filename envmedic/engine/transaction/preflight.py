@@ -17,7 +17,7 @@ from envmedic.engine.stage.runners import probe_namespace
 from envmedic.engine.store.protection import refuse_in_use, refuse_protected
 from envmedic.engine.store.swap import refuse_link
 from envmedic.errors import NotAnEnvironment, PreflightError
-from envmedic.linked_prefix import linked_tree, live_tree, real_prefix
+from envmedic.linked_prefix import TREES, linked_tree, live_tree, real_prefix
 from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, ProcessUser
 from envmedic.model.registries.modes import CLONE_MODES, CloneMode, ExchangeMethod, StagingMode
@@ -180,7 +180,7 @@ def _choose_exchange(prefix: Path, workdir: Path, options: ApplyOptions) -> tupl
         return probe.method, ()
     missing = f"{probe.reason}: for a moment during the exchange {prefix} will not exist"
     if options.layout == "symlink":
-        told = f"{prefix} becomes a symbolic link to a tree in {workdir}: each later exchange replaces that link in one step"
+        told = f"{prefix} becomes a symbolic link to a tree in {prefix.parent / TREES}: each later exchange replaces that link in one step"
         return "link", (told, *((missing,) if probe.method == "two-renames" else ()))
     if probe.method == "two-renames":
         return probe.method, (f"{missing}; with --layout symlink it becomes a link, and later ones take one step",)

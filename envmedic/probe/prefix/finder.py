@@ -23,7 +23,9 @@ DEPTH = 3
 MOST = 1000
 """Directories looked into there: in a large tree, some are not found, and a start takes no longer."""
 BELOW = "below the working directory"
-_NO_PROJECTS = frozenset({".git", "node_modules", "__pycache__", "site-packages", ".cache", ".envmedic"})
+_NO_PROJECTS = frozenset(
+    {".git", "node_modules", "__pycache__", "site-packages", ".cache", ".envmedic", ".envmedic-trees"}
+)
 PROJECT_VENVS = (".venv", "venv", "env", ".env")
 
 
