@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from envmedic.errors import PreflightError
+from envmedic.errors import PreflightError, StorageError
 from envmedic.linked_prefix import STORE, real_prefix
 from envmedic.redact import is_secret
 
@@ -145,6 +145,27 @@ def require_own(prefix: Path) -> None:
             cause="Its owner could lead root to any other file",
             hint=f"Run envmedic as {whom.name}: {whom.command(argv)}",
         )
+
+
+def unreadable(error: PermissionError, prefix: Path) -> StorageError:
+    """Return the refusal of an environment of which this user may not read a directory."""
+    place = Path(os.fsdecode(error.filename or prefix))
+    status, mine = place.lstat(), os.geteuid()
+    whose = user(status.st_uid, status.st_gid).name
+    if prefix.lstat().st_uid != mine:
+        hint = (
+            f"Ask for it, or run envmedic as {whose}: `chmod -R a+rX {shlex.quote(str(prefix))}` lets everybody read it"
+        )
+    elif status.st_uid != mine:
+        hint = f"Take it back: `sudo chown -hR {user(mine, os.getegid()).name}: {shlex.quote(str(prefix))}`"
+    else:
+        hint = f"Let yourself read it: `chmod -R u+rX {shlex.quote(str(prefix))}`"
+    left = ", as `sudo pip install` leaves what it installs" if whose == "root" else ""
+    return StorageError(
+        "Parts of the environment cannot be read, so nothing can be said of it",
+        cause=f"{place} belongs to {whose} and has mode {stat.filemode(status.st_mode)}{left}",
+        hint=hint,
+    )
 
 
 def way_to(prefix: Path) -> Passage:

@@ -21,7 +21,7 @@ from envmedic.model.facts import (
     Library,
     NumpyModule,
 )
-from envmedic.owner import require_own
+from envmedic.owner import require_own, unreadable
 from envmedic.probe import layout
 from envmedic.probe.binaries import bundled, family_files, load_checks, numpy_api, openmp, torch_family
 from envmedic.probe.binaries.family_files import Package
@@ -80,12 +80,20 @@ def observe_environment(
             environment = _from_metadata(inputs)
             if meanwhile is not None:
                 meanwhile()
-            environment = _with_files(environment, inputs, walk.value(), deep=deep)
+            environment = _with_files(environment, inputs, _walked(walk, found.prefix), deep=deep)
             environment = msgspec.structs.replace(
                 environment, numpy_one=numpy_one.value(), defects=(*environment.defects, *stale.value())
             )
             # once, at the end: a file name that is not UTF-8 can come from every reader
             return encodable(_with_compiled(environment, inputs, binaries.value()))
+
+
+def _walked(walk: forked.Fork[WalkResult], prefix: Path) -> WalkResult:
+    """The result of the walk. Raises StorageError where a directory cannot be read: its files would count as missing."""
+    try:
+        return walk.value()
+    except PermissionError as error:
+        raise unreadable(error, prefix) from error
 
 
 class _Inputs(msgspec.Struct, frozen=True):

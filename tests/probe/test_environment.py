@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import sysconfig
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from envmedic.errors import NotAnEnvironment
+from envmedic.errors import NotAnEnvironment, StorageError
 from envmedic.model.base import from_json, to_json
 from envmedic.model.facts import Environment, Facts, Host
-from envmedic.probe import layout
+from envmedic.probe import environment, layout
 from envmedic.probe.environment import observe_environment
 from envmedic.probe.prefix import interpreter
 from envmedic.tree import fingerprint
@@ -331,3 +333,21 @@ def test_directories_of_byte_code_in_a_record_are_nothing_that_is_missing(tmp_pa
     record.write_text(f"{text}seeded/gone.py,,\n", encoding="utf-8")
     (found,) = observe_environment(prefix).files or ()
     assert found.missing_count == 1
+
+
+def test_a_directory_that_cannot_be_read_is_named_with_the_way_to_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    folder = site(prefix) / "closed"
+    folder.mkdir(mode=0)
+    if os.geteuid() == 0:  # whom no mode keeps out
+
+        def refused(_: Path) -> NoReturn:
+            raise PermissionError(errno.EACCES, "Permission denied", f"{folder}/")
+
+        monkeypatch.setattr(environment, "survey", refused)
+    with pytest.raises(StorageError, match="Parts of the environment cannot be read") as told:
+        observe_environment(prefix)
+    assert f"{folder} belongs to " in (told.value.cause or "")
+    assert f"`chmod -R u+rX {prefix}`" in (told.value.hint or "")
