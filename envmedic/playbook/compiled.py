@@ -10,31 +10,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from envmedic.model.playbook import Playbook
-from envmedic.playbook.matching import derived, forms
 from envmedic.playbook.schema import cache, loader
 
 
 def compile_shipped(file: Path) -> None:
-    """Write the compiled shipped playbooks and the literals of their patterns into `file`.
-
-    Raises InvalidPlaybook, and OSError where `file` cannot be written.
-    """
-    files = [path for path, origin in loader.playbook_files() if origin == "shipped"]
-    contents = {path: path.read_bytes() for path in files}
-    playbooks: dict[str, Playbook] = {}
-    for path, content in contents.items():
-        key = cache.cache_key(content, path.stem)
-        playbooks[key] = cache.read_playbook(key) or loader.parse(content, str(path), shipped_as=path.stem)
-    entries = {key: cache.playbook_entry(key, playbook) for key, playbook in playbooks.items()}
-    # in the order in which a diagnosis without playbooks of the user's asks for them
-    signatures = [signature.pattern for playbook in playbooks.values() for signature in playbook.signatures]
-    for patterns in (signatures, forms.patterns()):
-        key_of_literals = derived.cache_key(patterns)
-        if key_of_literals is not None:
-            entries[key_of_literals] = cache.bytes_entry(
-                key_of_literals, derived.encoded(derived.derive_literals(patterns))
-            )
+    """Write the compiled shipped playbooks into `file`. Raises InvalidPlaybook, and OSError where it cannot be written."""
+    entries = {}
+    for path, origin in loader.playbook_files():
+        if origin == "shipped":
+            content = path.read_bytes()
+            key = cache.cache_key(content, path.stem)
+            playbook = cache.read_playbook(key) or loader.parse(content, str(path), shipped_as=path.stem)
+            entries[key] = cache.playbook_entry(key, playbook)
     cache.write_prepared(entries, file)
 
 
