@@ -93,6 +93,8 @@ class NextSync(Model, frozen=True, kw_only=True):
     """Whether the versions that the project wants are known; without them it may undo the repair."""
     keeps: tuple[str, ...] = ()
     """Command that lets manifest and lock agree with the repair."""
+    more: tuple[tuple[str, ...], ...] = ()
+    """Commands that belong to it, where several groups or members of a workspace ask for what was repaired."""
     unedited: str = ""
     """Why envmedic does not offer to make that change itself; empty where it does, or where there is no command."""
 

@@ -213,6 +213,17 @@ def test_a_project_that_a_copy_cannot_stand_for_is_left_with_the_command(
     assert why in told
 
 
+def test_the_command_that_keeps_a_repair_names_every_group_that_asks(owner: Shell, shared: Case, project: Path) -> None:
+    locked_badly(project, shared, '[dependency-groups]\nnight = ["torchvision"]')
+    planned = owner.envmedic(*PLAN, "-p", str(project / ".venv"), "--json")
+    found, pin = planned.document["next_sync"], f"torchvision=={REPAIRED.partition('+')[0]}"
+    assert found["keeps"] == ["uv", "add", "--frozen", pin], planned.told()
+    assert found["more"] == [["uv", "add", "--frozen", "--group", "night", pin], ["uv", "lock"]]
+    again = owner.envmedic(*EDIT, "-p", str(project / ".venv"))
+    assert again.code == 0, again.told()
+    assert "Would make no changes" in run_uv(project, "sync", "--dry-run")
+
+
 @pytest.fixture
 def explicit(shared: Case, tmp_path: Path) -> Path:
     """A project whose torchvision comes from an index of its own, with other files of the same releases."""

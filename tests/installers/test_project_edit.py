@@ -34,16 +34,18 @@ default = true
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """vision needs array, which breaks it from release 2 on; tool is nobody's; each in two releases."""
+    """vision needs array, which breaks it from release 2 on; tool is nobody's; lens 1 needs glass; each in two releases."""
     for name in os.environ:
         if name.startswith(("UV_", "PIP_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
     wheels: list[Wheel] = [
         make_wheel(tmp_path / "wheels", name, version, requires=requires)
-        for name, requires in (("vision", ["array"]), ("array", []), ("tool", ["array>=2"]))
+        for name, requires in (("vision", ["array"]), ("array", []), ("tool", ["array>=2"]), ("glass", []))
         for version in ("1.0", "2.0")
     ]
+    wheels += [make_wheel(tmp_path / "wheels", "lens", "1.0", requires=["glass"])]
+    wheels += [make_wheel(tmp_path / "wheels", "lens", "2.0")]
     return write_index(tmp_path / "index", wheels)
 
 
@@ -119,6 +121,17 @@ def test_what_a_group_asks_for_stays_in_the_group(tmp_path: Path, index: str) ->
     edit = project_edit.make(environment, ["tool<2"], {"tool": "1.0"}, offline=True)
     assert (edit.command, edit.more) == (("uv", "add", "--group", "night", "tool<2"), ())
     assert '+    "tool<2",' in edit.files[0].diff
+
+
+def test_what_comes_along_is_limited_only_where_the_lock_would_have_another_release(tmp_path: Path, index: str) -> None:
+    more = '[dependency-groups]\nnight = ["lens"]\n'
+    environment = project(tmp_path, index, more, installed="vision 2.0, array 2.0, lens 2.0")
+    edit = project_edit.make(environment, ["lens<2", "glass==2.0"], {"lens": "1.0", "glass": "2.0"}, offline=True)
+    assert edit.command == ("uv", "add", "--group", "night", "lens<2")
+    assert "constraint-dependencies" not in edit.files[0].after
+    edit = project_edit.make(environment, ["lens<2", "glass==1.0"], {"lens": "1.0", "glass": "1.0"}, offline=True)
+    assert edit.command == ("uv", "add", "--group", "night", "lens<2")
+    assert 'constraint-dependencies = ["glass==1.0"]' in edit.files[0].after
 
 
 def test_several_groups_are_written_before_anything_is_locked(tmp_path: Path, index: str) -> None:

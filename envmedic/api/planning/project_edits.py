@@ -35,20 +35,22 @@ def with_edit(settings: Settings, environment: Environment | None, plan: Plan, e
         edit = project_edit.make(environment, asked, after, offline=settings.offline)
     except project_copy.NoEditError as error:
         return _unedited(plan, str(error))
-    if plan.next_sync is not None and edit.command[1] == "add" and not edit.more:  # with group and member
-        plan = msgspec.structs.replace(plan, next_sync=msgspec.structs.replace(plan.next_sync, keeps=edit.command))
+    if plan.next_sync is not None and edit.command[1] == "add":  # with group and member
+        keeping = msgspec.structs.replace(plan.next_sync, keeps=edit.command, more=edit.more)
+        plan = msgspec.structs.replace(plan, next_sync=keeping)
     return planner.named(msgspec.structs.replace(plan, project_edit=edit))
 
 
 def _requirements(found: NextSync) -> Iterator[str]:
     """What ``uv add [--group NAME] …`` asks for."""
-    rest = list(found.keeps[2:])
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-"):
-            yield word
-        elif word != "--dev":
-            del rest[:1]
+    for command in (found.keeps, *found.more):
+        rest = list(command[2:])
+        while rest:
+            word = rest.pop(0)
+            if not word.startswith("-"):
+                yield word
+            elif word not in {"--dev", "--frozen"}:
+                del rest[:1]
 
 
 def _unedited(plan: Plan, why: str) -> Plan:

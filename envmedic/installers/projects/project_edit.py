@@ -1,8 +1,9 @@
 """Manifest and lock of a project that agree with a repair, made by its own tool in a copy of both files.
 
 What a manifest asks for itself is asked for anew where it stands (``uv add``, ``poetry add``, ``pdm add``), in its group
-and its member of a workspace. What comes with it is limited by uv's ``constraint-dependencies``, and locked again; the
-other tools have no such limits, and are asked for it as for a direct dependency.
+and its member of a workspace. What comes with it, where that alone does not bring the same releases, is limited by uv's
+``constraint-dependencies``, and locked again; the other tools have no such limits, and are asked for it as for a direct
+dependency.
 https://docs.astral.sh/uv/concepts/projects/dependencies/,
 https://docs.astral.sh/uv/reference/settings/#constraint-dependencies, https://python-poetry.org/docs/cli/#add,
 https://pdm-project.org/latest/usage/dependency/.
@@ -13,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +47,15 @@ class _Place(NamedTuple):
     """That of ``add``: ``--group dev``."""
 
 
+class _Way(NamedTuple):
+    """How a project is made to ask for something."""
+
+    commands: tuple[tuple[str, ...], ...]
+    """Those that state it where a manifest asks for it."""
+    limits: tuple[str, ...]
+    """Requirements that are limited because they stand nowhere."""
+
+
 def make(
     environment: Environment, requirements: Sequence[str], after: Mapping[str, str | None], *, offline: bool
 ) -> ProjectEdit:
@@ -63,7 +74,6 @@ def make(
     before = {name: _read(folder / name) for name in names}
     manifests = {name: toml.loads(before[name]) for name in names if name != lock}
     asked = {canonicalize_name(Requirement(text).name): text for text in requirements}
-    commands, limits = _commands(project, manifests, asked)
     program = project_tools.ProjectProgram(
         project.tool,
         project_tools.find(project.tool, Path(environment.real_prefix)),
@@ -72,15 +82,13 @@ def make(
         offline,
         project_tools.TIMEOUT_S,
     )
-    with project_copy.copied(project) as copy:
-        if limits:
-            _limit(copy / project.manifest, limits)
-        for command in commands:
-            done = program.write(copy, command[1], command[2:])
-            if done.returncode != 0:
-                raise NoEditError(f"`{' '.join(command)}` fails: {project_tools.said(done)}")
-        new = {file: _read(copy / file) for file in names}
-    _require_agreement(project, environment, after, toml.loads(before[lock]), toml.loads(new[lock]))
+
+    def written(way: _Way) -> dict[str, str]:
+        texts = _written(project, program, way, names)
+        _require_agreement(project, environment, after, toml.loads(before[lock]), toml.loads(texts[lock]))
+        return texts
+
+    way, new = _first(_ways(project, manifests, asked), written)
     files = tuple(
         EditedFile(
             name=file,
@@ -94,13 +102,43 @@ def make(
     )
     if not files:
         raise NoEditError(f"{project.tool} finds nothing to change in them")
-    return ProjectEdit(folder=project.folder, command=commands[0], more=commands[1:], files=files)
+    return ProjectEdit(folder=project.folder, command=way.commands[0], more=way.commands[1:], files=files)
 
 
-def _commands(
+def _first(ways: tuple[_Way, ...], written: Callable[[_Way], dict[str, str]]) -> tuple[_Way, dict[str, str]]:
+    """The first way that can be written, and what it writes. Raises NoEditError of the last one."""
+    *others, last = ways
+    for way in others:
+        with suppress(NoEditError):
+            return way, written(way)
+    return last, written(last)
+
+
+def _written(
+    project: Project, program: project_tools.ProjectProgram, way: _Way, names: Sequence[str]
+) -> dict[str, str]:
+    """What the files say after the commands of a way, run in a copy."""
+    with project_copy.copied(project) as copy:
+        if way.limits:
+            _limit(copy / (project.manifest or ""), way.limits)
+        for command in way.commands:
+            done = program.write(copy, command[1], command[2:])
+            if done.returncode != 0:
+                raise NoEditError(f"`{' '.join(command)}` fails: {project_tools.said(done)}")
+        return {file: _read(copy / file) for file in names}
+
+
+def _ways(
     project: Project, manifests: Mapping[str, Mapping[str, Any]], asked: Mapping[NormalizedName, str]
-) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """The commands that state `asked` where it stands, and the requirements that are limited because it stands nowhere."""
+) -> tuple[_Way, ...]:
+    """The ways to state `asked`: first only what a manifest asks for itself, which mostly brings the rest in the same releases."""
+    stated = {own for _, own in _stated(project, manifests)}
+    own = {name: text for name, text in asked.items() if name in stated}
+    wanted = (own, asked) if own and len(own) < len(asked) else (asked,)
+    return tuple(_way(project, manifests, texts) for texts in wanted)
+
+
+def _way(project: Project, manifests: Mapping[str, Mapping[str, Any]], asked: Mapping[NormalizedName, str]) -> _Way:
     by_place: dict[_Place, list[str]] = {}
     limits = []
     for name, text in asked.items():
@@ -115,7 +153,7 @@ def _commands(
         (project.tool, "add", *(("--frozen",) if later else ()), *_member(manifests, place), *place.option, *texts)
         for place, texts in by_place.items()
     ]
-    return (*added, *(((project.tool, "lock"),) if later or not added else ())), tuple(limits)
+    return _Way((*added, *(((project.tool, "lock"),) if later or not added else ())), tuple(limits))
 
 
 def _member(manifests: Mapping[str, Mapping[str, Any]], place: _Place) -> tuple[str, ...]:

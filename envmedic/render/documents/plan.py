@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.checks import Check
@@ -87,14 +87,18 @@ def sync_lines(found: NextSync, *, after: bool = False) -> list[Line]:
         told = f"The lock has these versions, and the environment has not: {command} is the repair of the tool itself"
         return [] if after else [line(told)]
     word = "undoes" if found.known else "may undo"
-    keep = f". To keep it: `{shlex.join(found.keeps)}`" if found.keeps else ""
+    keep = f". To keep it: `{_commands(found.keeps, found.more)}`" if found.keeps else ""
     rest = [line(f"  envmedic does not do that itself: {found.unedited}")] if found.unedited and not after else []
     return [line(f"The next {command} {word} this: {'; '.join(found.undoes)}{keep}", "warn"), *rest]
 
 
+def _commands(first: Sequence[str], more: Iterable[Sequence[str]]) -> str:
+    return " && ".join(map(shlex.join, (first, *more)))
+
+
 def edit_lines(edit: ProjectEdit) -> list[Line]:
     """What manifest and lock of the project would say, file by file."""
-    commands = " && ".join(map(shlex.join, (edit.command, *edit.more)))
+    commands = _commands(edit.command, edit.more)
     lines = [line(f"With --edit-project, the files in {edit.folder} say so too, as `{commands}` has it:")]
     for item in edit.files:
         lines += [line(f"  {item.name}", "bold"), *diff_lines(item.diff)]
