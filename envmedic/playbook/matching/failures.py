@@ -17,7 +17,7 @@ TAIL_BYTES = 256 * 1024
 """Length of the end of a text that is read for them: all of nearly every paste, a moment of a long log."""
 _SHOWN_CHARACTERS = 200
 _FAILING = re.compile(
-    rb"(?i)error|exception|(?<!de)fault|\b(?:traceback|fatal|fail|abort|kill|terminat|can ?not|can't|could ?n[o']t|unable"
+    rb"(?i)error|exception|(?<!de)fault|\b(?:traceback|fatal|fail|abort|kill|terminat|not able to|can ?not|can't|could ?n[o']t|unable"
     rb"|missing|no module|not (?:found|available|compiled|supported|compatible|installed|permitted)|undefined|invalid|illegal"
     rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
     rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b|crash|\bhangs?\b|\bhung\b|stuck|freez|frozen|\berr\b)"

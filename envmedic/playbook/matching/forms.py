@@ -39,7 +39,7 @@ _NVIDIA = (
 _LIBRARY = rf"(?P<what>(?:lib)?(?:{_NVIDIA}|cudnn)[\w-]*(?:\.(?:so|dll|dylib)[\d.]*)?)"
 _FILE = r"(?P<what>[\w.+-]+\.(?:so|dll|pyd|dylib)[\d.]*)"
 _NOT_LOADED = (
-    r"(?:(?:could ?n[o']t|can ?not|can't|unable to|failed to|failure to|error) (?:be )?(?:load|open|find|locate|dlopen|resolve)\w*"
+    r"(?:(?:could ?n[o']t|can ?not|can't|unable to|not able to|failed to|failure to|error) (?:be )?(?:load|open|find|locate|dlopen|resolve)\w*"
     r"|not (?:be )?(?:found|loaded|opened|located|installed|available)|no such file|is missing|missing)"
 )
 _MISSING = r"(?:(?:is |was |are |were |has |have )?(?:not (?:been )?|n[o']t (?:been )?)(?:found|installed|discoverable|available|there|on (?:the )?PATH|set up|built|compiled|loaded|importable)|(?:can ?not|could ?n[o']t|could not|can't) be (?:found|loaded|imported|located|built|used)|missing|no such)"
@@ -256,7 +256,7 @@ FORMS: Final = (
     ),
     Form(
         "a package asks for another release",
-        rf"\b\w{{0,60}}(?:Error|Exception|Conflict)\b.{{0,200}}?{_ASKS}[\w '\"`:-]{{0,40}}?\b{_PACKAGE} ?(?:version |to )?(?:[<>=!~]=?|at least|or (?:newer|later|higher)|{_VERSION})|"
+        rf"\b\w{{0,60}}(?:Error|Exception|Conflict)\b.{{0,200}}?{_ASKS}[\w '\"`:-]{{0,40}}?\b{_PACKAGE} ?(?:version |to )?(?:[<>=!~]=? ?v?\d|at least|or (?:newer|later|higher)|{_VERSION})|"
         rf"Error\b.{{0,120}}\b(?:built|compiled) (?:for|with|against|using) (?:(?:the )?(?:py)?torch|cuda|numpy|python)(?: version)? ?{_VERSION}|"
         r"VersionConflict",
     ),
@@ -266,7 +266,7 @@ FORMS: Final = (
     ),
     Form(
         "a package perhaps asks for another release",
-        rf"{_ASKS}[\w '\"`:-]{{0,40}}?\b{_PACKAGE} ?(?:version |to )?(?:[<>=!~]=?|at least|or (?:newer|later|higher)|{_VERSION})",
+        rf"{_ASKS}[\w '\"`:-]{{0,40}}?\b{_PACKAGE} ?(?:version |to )?(?:[<>=!~]=? ?v?\d|at least|or (?:newer|later|higher)|{_VERSION})",
     ),
     Form(
         "a package perhaps asks for another release",
@@ -282,7 +282,7 @@ FORMS: Final = (
     ),
     Form(
         "a package lacks what is asked of it",
-        r"cannot import name|module ['\"`]?(?P<what>[A-Za-z_][\w.]*)['\"`]? has no attribute|"
+        r"cannot import name|(?:can ?not|can't|could ?n[o']t|unable to) import ['\"`]?(?-i:[A-Z][a-z]+[A-Z]\w*|[a-z]+_\w+)['\"`]? (?:in|from|of) |module ['\"`]?(?P<what>[A-Za-z_][\w.]*)['\"`]? has no attribute|"
         r"type object ['\"`]?\w+['\"`]? has no attribute|(?:class|namespace|object) ['\"`]?_?OpNamespace|"
         r"No module named ['\"]?\w+\.\w",
     ),

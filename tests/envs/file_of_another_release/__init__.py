@@ -1,0 +1,1 @@
+"""A broken environment; see README.md."""
