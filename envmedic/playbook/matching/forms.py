@@ -153,7 +153,7 @@ FORMS: Final = (
     Form(
         "a library is not found",
         rf"{_FILE}['\"]?:? (?:cannot open shared|image not found|not found|was not found)|"
-        rf"error while loading shared libraries: {_FILE}|\[WinError 12[67]\]|\[WinError 1114\]|DLL load failed|"
+        rf"error while loading shared libraries: {_FILE}|\[(?:Win)?Error 12[67]\]|\[(?:Win)?Error 1114\]|DLL load failed|"
         rf"(?:failed|unable|cannot|could not) (?:to )?load (?:[\w.-]+ ){{0,4}}(?:dll|library|libraries)\b|"
         r"error code:? (?:126|1114)\b|library not loaded|"
         rf"(?:ImportError|OSError): (?P<needed>lib[\w.+-]+\.so[\d.]*)\W{{0,2}}$",
@@ -272,12 +272,15 @@ FORMS: Final = (
         "a package perhaps asks for another release",
         rf"{_VERSION}[\w .,<>=!~'\"()+:-]{{0,60}}\bdoes ?n[o']t (?:match|support|work)|"
         r"not matching (?:version|release)s|"
-        rf"(?:version|release)s?[\w '\"]{{0,40}}(?:mismatch|too old|too new|incompatib|not compatible|not supported|does ?n[o']t match)|"
+        rf"(?:version|release)s?[\w .,<>=!~'\"`()+:-]{{0,60}}(?:mismatch|too old|too new|incompatib|not compatible|not supported|does ?n[o']t match)|"
         rf"\b(?:incompatib\w+|not compatible|mismatch\w*)[\w '\".-]{{0,40}}(?:version|release|with {_PACKAGE})|"
         r"minimum (?:required )?version|\bis not (?:a )?(?:new|recent) enough\b|"
         rf"(?:was|were|been|is) (?:built|compiled|made|written) (?:for|with|against|using) (?:a |an )?(?:different |another |older |newer |other )?[\w .'\"+-]{{0,40}}(?:version|torch|cuda|python|{_VERSION})|"
         r"PackageNotFoundError|newer version of|older version of|"
         r"is not installed[.,!]? (?:please|run|try|install)|"
+        r"got an unexpected keyword argument|Unexpected keyword argument|missing \d+ required (?:positional|keyword-only) argument"
+        r"|takes (?:from |exactly |at most )?\d+ (?:to \d+ )?(?:positional )?arguments? (?:but|\()|(?:has|have) been removed (?:in|from|since)\b"
+        r"|Upgrading [\w, -]{3,80} can cause|"
         r"AttributeError: '?(?-i:[A-MO-Z][a-z]+\d*[A-Z])\w*'? object has no attribute",
     ),
     Form(
@@ -329,6 +332,14 @@ TOPICS: Final = (
     Form(
         "it is about packages of certain releases",
         r"\b(?:torch|transformers|triton|xformers|vllm|numpy|protobuf|tensorflow|jax|keras|diffusers)[\w.-]* ?(?:[<>=!~]=|v?\d+\.\d+|version)",
+    ),
+    # the most general ones, of lines that name nothing that is known better
+    Form("it is about a CUDA library", r"\w\.(?:so|dll|dylib)\b|(?:shared|dynamic) (?:link )?librar(?:y|ies)"),
+    Form(
+        "it is about packages of certain releases",
+        r"\bversions? (?:\d|of\b|is\b|installed|conflict|issue|problem)|\d\.\d+(?:\.\d+)? versions?\b|upgrad\w+|downgrad\w+|incompatib\w+"
+        r"|\bImportError\b|\bimport (?:error|fail\w+|statements?|problem)|fail\w* (?:to|on|during|at|when) import|cannot import"
+        r"|AttributeError: (?:type object )?'?(?-i:[A-MO-Z])\w+'? (?:object )?has no attribute",
     ),
 )
 """What lines that tell of a failure are about, where no form tells of a cause: a hint, far from sure."""

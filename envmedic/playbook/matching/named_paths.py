@@ -89,6 +89,7 @@ _NAMESPACES = frozenset({"nvidia", "google", "mpl_toolkits", "zope", "ruamel", "
 """Packages whose parts may be in several directories."""
 _OF_VALUES = ("IndexError:", "KeyError:", "TypeError:", "AttributeError:")
 """Errors that a program's own values may bring about."""
+_OF_NAMES = ("AttributeError:", "NameError:", "UnboundLocalError:")
 _QUOTED_BYTES = 4096
 _MESSAGE_LINES = 3
 _SHOWN: Final = 300
@@ -180,7 +181,7 @@ def named_paths(lines: Iterable[tuple[int, bytes]]) -> PathNotes:
         every += last
         said = (
             *_said(last, message),
-            *(_calls(frames) or _refused(frames, message)),
+            *(_calls(frames) or _refused(frames, message) or _inside(frames, message)),
             *_own_code(frames, message),
             *_projects(frames, message),
             *_generated(frames),
@@ -283,6 +284,14 @@ def _refused(frames: Sequence[str], message: str) -> tuple[str, ...]:
     if last is None or not last.module or last.owner == "build" or _REFUSED_CALL.search(message) is None:
         return ()
     return (f"Refused call, of {last.module}",)
+
+
+def _inside(frames: Sequence[str], message: str) -> tuple[str, ...]:
+    """The installed package in whose own code a name, or an attribute of what it was given, is not there."""
+    last = place(frames[-1]) if frames and message.startswith(_OF_NAMES) else None
+    if last is None or not last.module or last.owner == "build":
+        return ()
+    return (f"Error inside, of {last.module}",)
 
 
 def _asked(frames: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
