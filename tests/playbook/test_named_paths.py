@@ -125,8 +125,19 @@ def test_a_source_tree_asks_another_one() -> None:
 @pytest.mark.parametrize("error", ["KeyError: 'decay'", "AttributeError: 'str' object has no attribute 'keys'"])
 def test_an_error_of_values_in_a_program_s_own_file(error: str) -> None:
     assert said(traceback(error, "/home/user/run.py")) == [f"Own code, /home/user/run.py: {error}"]
-    assert said(traceback(error, "/home/user/run.py", f"{VENV}/boxes/a.py", within="fold")) == []
+    inside = [f"Error inside, of boxes: {error}"] if error.startswith("AttributeError") else []
+    assert said(traceback(error, "/home/user/run.py", f"{VENV}/boxes/a.py", within="fold")) == inside
     assert said(traceback(f"KeyboardInterrupt\nit shows {error}", "/home/user/run.py")) == []
+
+
+def test_a_name_that_is_not_there_in_an_installed_package() -> None:
+    error = "NameError: name 'lid' is not defined"
+    text = traceback(error, "/home/user/run.py", f"{VENV}/boxes/a.py", within="fold")
+    assert said(text) == [f"Error inside, of boxes: {error}"]
+    assert [(item.fault, item.confidence) for item in judged(text).findings] == [("companion-version", 0.42)]
+    # where two packages meet, that is said
+    both = traceback(error, f"{VENV}/lids/b.py", f"{VENV}/boxes/a.py", within="fold")
+    assert said(both) == [f"Two packages, lids calls boxes: {error}"]
 
 
 def test_a_warning_after_an_error_is_no_part_of_its_message() -> None:

@@ -289,7 +289,7 @@ def _refused(frames: Sequence[str], message: str) -> tuple[str, ...]:
 def _inside(frames: Sequence[str], message: str) -> tuple[str, ...]:
     """The installed package in whose own code a name, or an attribute of what it was given, is not there."""
     last = place(frames[-1]) if frames and message.startswith(_OF_NAMES) else None
-    if last is None or not last.module or last.owner == "build":
+    if last is None or not last.module or last.owner == "build" or "partially initialized" in message:
         return ()
     return (f"Error inside, of {last.module}",)
 
