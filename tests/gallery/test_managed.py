@@ -10,7 +10,7 @@ import pytest
 from tests.cli.support import ROOT
 from tests.gallery.repair_gallery.case import Case
 from tests.gallery.repair_gallery.conda.faults import CONDA
-from tests.gallery.repair_gallery.contest import contest
+from tests.gallery.repair_gallery.contest import broken, contest
 from tests.gallery.repair_gallery.faults import Fault
 from tests.gallery.repair_gallery.judge import Digests
 from tests.gallery.repair_gallery.project_faults import PROJECTS
@@ -33,9 +33,10 @@ def judged(name: str, folder: Path) -> None:
         seen.append(handed.room.complaints())
         return 0
 
-    assert contest(Case((fault,)), "idle", idle, folder, Digests()).ending == "not repaired"
-    assert seen[0], "what made the environment has nothing to say of a broken one"
-    ended = contest(Case((fault,)), "reference", TOOLS["reference"], folder, Digests())
+    with broken(Case((fault,)), folder, Digests()) as made:
+        assert contest(made, "idle", idle).ending == "not repaired"
+        assert seen[0], "what made the environment has nothing to say of a broken one"
+        ended = contest(made, "reference", TOOLS["reference"])
     assert (ended.ending, ended.harm) == ("repaired", ())
 
 

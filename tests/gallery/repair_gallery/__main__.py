@@ -17,7 +17,7 @@ from typing import get_args
 from .case import Case, Result, Verdict, as_document, attempt, from_document
 from .conda.faults import CONDA
 from .consumers import CONSUMERS
-from .contest import as_line, compared, contest, from_line
+from .contest import Broken, as_line, broken, compared, contest, from_line
 from .faults import FAULTS
 from .judge import Digests, Listing, listing
 from .project_faults import PROJECTS
@@ -119,20 +119,31 @@ def hold(cases: Iterable[Case], tools: Mapping[str, Tool], folder: Path, log: Pa
     for case in cases:
         if case.last or case.faults[0].silent:
             continue  # nobody sees it fail, or the fault is there as another case
-        for name, repair in tools.items():
-            try:
-                ended = contest(case, name, repair, folder, digests)
-            except Untried as reason:
-                say(f"SKIPPED   {case.name} by {name}: {reason}")
-                continue
-            except Exception:  # noqa: BLE001  as in carry_out
-                say(f"NOT MADE  {case.name} by {name}\n{traceback.format_exc()}")
-                continue
-            with log.open("a") as stream:
-                stream.write(as_line(ended) + "\n")
-            say(f"{ended.ending:13}{name:24}{case.name}  {ended.seconds:.0f} s")
-            for words in ended.harm[:5]:
-                say(f"    ! {words}")
+        try:
+            with broken(case, folder, digests) as made:
+                for name, repair in tools.items():
+                    _enter(made, name, repair, log)
+        except Untried as reason:
+            say(f"SKIPPED   {case.name}: {reason}")
+        except Exception:  # noqa: BLE001  as in carry_out
+            say(f"NOT MADE  {case.name}\n{traceback.format_exc()}")
+
+
+def _enter(made: Broken, name: str, repair: Tool, log: Path) -> None:
+    """One tool on one environment."""
+    try:
+        ended = contest(made, name, repair)
+    except Untried as reason:
+        say(f"SKIPPED   {made.case.name} by {name}: {reason}")
+        return
+    except Exception:  # noqa: BLE001  as in carry_out
+        say(f"NOT MADE  {made.case.name} by {name}\n{traceback.format_exc()}")
+        return
+    with log.open("a") as stream:
+        stream.write(as_line(ended) + "\n")
+    say(f"{ended.ending:13}{name:24}{made.case.name}  {ended.seconds:.0f} s")
+    for words in (*ended.harm[:5], *ended.left[:3]):
+        say(f"    ! {words}")
 
 
 def carry_out(cases: Iterable[Case], folder: Path, log: Path) -> None:

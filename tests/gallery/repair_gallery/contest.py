@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,8 @@ class Ended:
     files: int
     """Files that are other than before it."""
     seconds: float
+    left: tuple[str, ...] = ()
+    """What the tool that made it finds wrong, or would change."""
 
     @property
     def good(self) -> bool:
@@ -46,16 +49,27 @@ class Ended:
         return self.ending in ("repaired", "left alone")
 
 
-def contest(case: Case, name: str, tool: Tool, folder: Path, digests: Digests) -> Ended:
-    """Break a copy, let a tool repair it as long as that gets on, and judge."""
+@dataclass(frozen=True)
+class Broken:
+    """A broken environment, of which each tool gets a copy at the same path: what a tool of projects makes takes a minute."""
+
+    case: Case
+    room: Room
+    place: Path
+    kept: Path
+    before: State
+    look: Callable[[], State]
+    handed: Callable[[Fault], Handed]
+
+
+@contextmanager
+def broken(case: Case, folder: Path, digests: Digests) -> Iterator[Broken]:
+    """Make it, and take it away at the end."""
     first = case.faults[0]
-    place = folder / f"contest-{os.getpid()}"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    place, kept = folder / f"contest-{os.getpid()}", folder / f"broken-{os.getpid()}"
     try:
+        _empty(place).mkdir(parents=True)
         room = sound(first, folder, place)
-        if name in OWN and name not in room.ways:
-            raise Untried(f"{first.base} has no such way")
         asked = pinned(BASES.get(first.base) or room.asked, room)
         mended = first.reference or (lambda room: _as_before(room, base(folder, first.base)))
         spoil(case, room)
@@ -63,10 +77,30 @@ def contest(case: Case, name: str, tool: Tool, folder: Path, digests: Digests) -
         before = look()
         if hidden := [fault.name for fault in case.faults if fault.ending == "repaired" and before.works[fault.name]]:
             raise AssertionError(f"the program of {hidden} does not fail, so the fault is not there")
-        after, seconds = _repaired(case, tool, partial(_handed, room, mended, asked), look, before)
-        return ended_as(case, name, before, after, seconds)
+        _empty(kept)
+        place.rename(kept)
+        yield Broken(case, room, place, kept, before, look, partial(_handed, room, mended, asked))
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _empty(place)
+        _empty(kept)
+
+
+def contest(broken: Broken, name: str, tool: Tool) -> Ended:
+    """Let a tool repair a copy as long as that gets on, and judge."""
+    first = broken.case.faults[0]
+    # Copies of an environment by hard links are made of such copies; what tools made of links to their caches is copied
+    shutil.copytree(
+        broken.kept, _empty(broken.place), symlinks=True, copy_function=shutil.copy2 if first.scene else os.link
+    )
+    if name in OWN and name not in broken.room.ways:
+        raise Untried(f"{first.base} has no such way")
+    after, seconds = _repaired(broken.case, tool, broken.handed, broken.look, broken.before)
+    return ended_as(broken.case, name, broken.before, after, seconds)
+
+
+def _empty(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def _repaired(
@@ -123,6 +157,7 @@ def ended_as(case: Case, tool: str, before: State, after: State, seconds: float)
         moved=sum(before.versions.get(name) != after.versions.get(name) for name in names),
         files=sum((before.files.get(path) or ())[:2] != (after.files.get(path) or ())[:2] for path in paths),
         seconds=seconds,
+        left=tuple(sorted(after.complaints)),
     )
 
 
@@ -142,7 +177,7 @@ def as_line(ended: Ended) -> str:
 def from_line(line: str) -> Ended:
     """Read it again."""
     raw = json.loads(line)
-    return Ended(**{**raw, "harm": tuple(raw["harm"])})
+    return Ended(**{**raw, "harm": tuple(raw["harm"]), "left": tuple(raw["left"])})
 
 
 def compared(every: Iterable[Ended]) -> str:

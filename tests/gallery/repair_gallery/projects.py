@@ -50,7 +50,7 @@ _INDEX = os.environ.get("PIP_INDEX_URL")
 _SOURCE = f'[[tool.poetry.source]]\nname = "own"\nurl = "{_INDEX}"\n' if _INDEX else ""
 POETRY = Manager(
     "poetry", f"[tool.poetry]\npackage-mode = false\n{_SOURCE}", ("lock",),
-    {"sync": (("sync",),), "upgrade": (("update", "--sync"),)},
+    {"sync": (("sync",),), "install": (("install",),), "upgrade": (("update", "--sync"),)},
     ((("check", "--lock"), ""), (("sync", "--dry-run"), "0 installs, 0 updates, 0 removals")),
     {"POETRY_VIRTUALENVS_IN_PROJECT": "true", "POETRY_NO_INTERACTION": "1"},
 )  # fmt: skip
@@ -58,7 +58,7 @@ PDM = Manager(
     "pdm", "[tool.pdm]\ndistribution = false\n", ("lock", "--update-reuse"),
     {
         "sync": (("sync", "--clean"),), "sync-reinstall": (("sync", "--clean", "--reinstall"),),
-        "upgrade": (("update", "--update-all"),),
+        "install": (("install",),), "upgrade": (("update", "--update-all"),),
     },
     ((("lock", "--check"), ""), (("sync", "--clean", "--dry-run"), "All packages are synced to date")),
     {"PDM_CHECK_UPDATE": "0"},
@@ -115,7 +115,7 @@ class Project(Room):
         return (uv.find_uv_bin(), "venv", "-q", "--clear", "--python", sys.executable, str(self.prefix))
 
     def _whole(self, words: Argv) -> Argv:
-        return (self.manager.program, *words, *(self.selected if words[0] == "sync" else ()))
+        return (self.manager.program, *words, *(self.selected if words[0] in ("sync", "install") else ()))
 
     def lock(self) -> None:
         """Make the lock of the manifest; what it holds already stays where it can."""

@@ -143,7 +143,9 @@ def _distribution(room: Room, module: str) -> str:
         return module
 
 
-OWN = ("sync", "sync-reinstall", "upgrade", "force-reinstall", "update-all", "doctor-fix")
+OWN = (
+    "sync", "sync-reinstall", "install", "upgrade", "force-reinstall", "force-reinstall-all", "update-all", "doctor-fix",
+)  # fmt: skip
 """What the tools of projects, and conda, offer themselves."""
 COMMANDS: Mapping[str, str] = {
     "envmedic": "envmedic apply -p {prefix} --yes --no-gpu --keep-partial --edit-project --log {log}"

@@ -93,6 +93,7 @@ class CondaRoom(Room):
         conda = str(self.program)
         ways: dict[str, tuple[Argv, ...]] = {
             "force-reinstall": ((conda, "install", "--force-reinstall", *here, *ASKED),),
+            "force-reinstall-all": ((conda, "install", "--force-reinstall", *here, *self._named),),
             "update-all": ((conda, "update", "--all", *here),),
             "recreate": (("rm", "-rf", str(self.prefix)), (conda, "create", *here, *ASKED)),
         }
@@ -115,6 +116,11 @@ class CondaRoom(Room):
         """Make the environment, in place of one that is there."""
         shutil.rmtree(self.prefix, ignore_errors=True)
         self.conda("create", "--yes", *ASKED)
+
+    @property
+    def _named(self) -> list[str]:
+        """All that conda has a record of."""
+        return sorted(path.stem.rsplit("-", 2)[0] for path in (self.prefix / "conda-meta").glob("*.json"))
 
     def record(self, name: str) -> Path:
         """The record of an installed package."""
