@@ -1,7 +1,7 @@
-"""Names in match specs such as ``conda-forge::pytorch=2.3`` or ``numpy[version='<2']``.
+"""Names in match specs such as ``conda-forge::pytorch=2.3`` or ``numpy[version='<2']``, and plain ranges of versions.
 
-py-rattler decides whether a package matches a spec (`installers.conda.configuration.spec_matching`). Names need no
-order of versions, and py-rattler takes 0.16 s to import.
+py-rattler decides whether a package matches a spec (`installers.conda.configuration.spec_matching`), and takes 0.16 s
+to import. Names need no order of versions, and most ranges only that of numbers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ _PACKAGE_FILE = (".conda", ".tar.bz2")
 _NAME = re.compile(r"[^\s=<>!~]+")
 _FIELD = re.compile(r"""[\[,\s](version|build)\s*=\s*["']?([^"',\]]*)""")
 _RANGE = frozenset("<>!~,|*")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+# `<3.0a0` is below all of 3.0: no version of numbers alone is between the two
+_BOUND = re.compile(r"(?P<operator>[<>]=?|[=!]=|=|)(?P<numbers>\d+(?:\.\d+)*)(?P<end>a0|\.\*|)")
 
 
 def plain(text: str) -> str:
@@ -42,6 +45,50 @@ def is_exact(text: str) -> bool:
     # `=2.3` is a prefix (2.3.*), `==2.3` and `2.3` are one version
     one_version = bool(number) and not set(version) & _RANGE and (version[0] != "=" or version.startswith("=="))
     return bool(build or "build" in fields or (joined and not set(number) & _RANGE) or one_version)
+
+
+def admits(text: str, version: str) -> bool | None:
+    """Whether a spec admits a version of numbers alone; None for all others, where more than the order of numbers decides."""
+    try:
+        _, rest = _parts(text)
+    except ValueError:
+        return None
+    stated, _, build = rest.partition(" ")
+    if "[" in rest or _NUMBERS.fullmatch(version) is None or build[:1] in set("<>=!~,|*") - {"*"}:
+        return None
+    ways = [[_within(part, version) for part in way.split(",")] for way in stated.split("|")] if stated else [[True]]
+    found = [False if False in way else None if None in way else True for way in ways]
+    return True if True in found else None if None in found else False
+
+
+def _within(part: str, version: str) -> bool | None:
+    """Whether a version of numbers lies within one bound."""
+    if part == "*":
+        return True
+    bound = _BOUND.fullmatch(part)
+    if bound is None:
+        return None
+    operator, end = bound["operator"], bound["end"]
+    wanted, there = _filled(bound["numbers"], version)
+    if end == ".*" or operator == "=":
+        size = bound["numbers"].count(".") + 1
+        inside = wanted[:size] == there[:size]
+        # stars after other operators are read in several ways
+        return {"": inside, "=": inside, "==": inside, "!=": not inside}.get(operator) if end != "a0" else None
+    if end == "a0":
+        return {"<": there < wanted, ">=": there >= wanted}.get(operator)
+    compared = {
+        "": there == wanted, "==": there == wanted, "!=": there != wanted, "<": there < wanted, "<=": there <= wanted,
+        ">": there > wanted, ">=": there >= wanted,
+    }  # fmt: skip
+    return compared[operator]
+
+
+def _filled(*texts: str) -> tuple[tuple[int, ...], ...]:
+    """Versions as numbers, with zeros behind the shorter ones."""
+    numbers = [tuple(map(int, text.split("."))) for text in texts]
+    longest = max(map(len, numbers))
+    return tuple(item + (0,) * (longest - len(item)) for item in numbers)
 
 
 def _parts(text: str) -> tuple[str, str]:

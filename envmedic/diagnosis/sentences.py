@@ -179,6 +179,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "conda.clobbered": ("{conda.reasons}", "no wheel lies over a conda package"),
     "conda.damaged": ("{files.problems}", "no file of a conda package is missing or cut off"),
     "conda.damaged-records": ("unreadable records of conda: {}", "every record of conda can be read"),
+    "conda.unmet": ("{conda.unmet-reasons}", "conda's packages with compiled modules have the releases that they need"),
     "conda.unrecorded": ("conda has no record of {}", "conda has a record of every package"),
     "clobbered.reasons": ("{}", "no file of a package was overwritten by another"),
     "crash.sequence": (

@@ -344,6 +344,8 @@ class Library(Model, frozen=True, kw_only=True):
     """Whether it holds GPU code at all."""
     uses_cuda: bool = False
     """Whether it links the CUDA runtime or libtorch_cuda, or holds GPU code."""
+    package: str | None = None
+    """The conda package that brings it, where it misses something."""
     error: str | None = None
     """Why it could not be read (truncated, not ELF, other machine)."""
 

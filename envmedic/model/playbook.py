@@ -130,7 +130,7 @@ class ReinstallStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="re
     """Install conda packages, installed ones again in the same build; wheels over them are removed, or conda's are."""
 
     packages: tuple[Text, ...]
-    """Names of installed conda packages, match specs of others, or facts that list either."""
+    """Names of installed conda packages, match specs of others or of other releases, or facts that list either."""
 
 
 class SetEnvStep(Strict, frozen=True, kw_only=True, tag_field="step", tag="set_env"):

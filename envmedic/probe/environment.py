@@ -85,7 +85,8 @@ def observe_environment(
                 environment, numpy_one=numpy_one.value(), defects=(*environment.defects, *stale.value())
             )
             # once, at the end: a file name that is not UTF-8 can come from every reader
-            return encodable(_with_compiled(environment, inputs, binaries.value()))
+            environment = _with_compiled(environment, inputs, binaries.value())
+            return encodable(_with_packages(environment, inputs.by_conda))
 
 
 def _walked(walk: forked.Fork[WalkResult], prefix: Path) -> WalkResult:
@@ -204,8 +205,12 @@ def _from_metadata(inputs: _Inputs) -> Environment:
 def _with_files(environment: Environment, inputs: _Inputs, measured: WalkResult, *, deep: bool) -> Environment:
     """Add the results of the comparison of its files with RECORDs and conda records."""
     disk = record_check.Disk(Path(os.path.realpath(inputs.found.prefix)), measured.sizes)
-    held = record_check.compare(inputs.scans, disk, deep=deep)
-    condas = inputs.by_conda.observe(inputs.scans, disk, deep=deep) if inputs.by_conda is not None else None
+    conda = inputs.by_conda
+    if conda is None:
+        held, condas = record_check.compare(inputs.scans, disk, deep=deep), None
+    else:
+        held = record_check.compare(inputs.scans, disk, elsewhere=conda.records_of, deep=deep)
+        condas = conda.observe(inputs.scans, disk, deep=deep)
     return msgspec.structs.replace(
         environment,
         files=(*held.files, *(condas.files if condas is not None else ())),
@@ -235,6 +240,16 @@ def _with_compiled(environment: Environment, inputs: _Inputs, binaries: load_che
         cuda_libraries=binaries.cuda,
         consumers=binaries.consumers,
     )
+
+
+def _with_packages(environment: Environment, conda: Conda | None) -> Environment:
+    """Add the conda packages of the modules that miss something: what these depend on tells what that is."""
+    missing = {item.path for item in environment.extensions if item.missing or item.unresolved or item.unmet_versions}
+    if conda is None or not missing:
+        return environment
+    owners = conda.owners(missing)
+    extensions = (msgspec.structs.replace(item, package=owners.get(item.path)) for item in environment.extensions)
+    return msgspec.structs.replace(environment, extensions=tuple(extensions))
 
 
 def _loaded_first(installed: Sequence[Distribution], loaded: Mapping[str, str | None]) -> tuple[Distribution, ...]:

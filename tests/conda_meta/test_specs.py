@@ -61,3 +61,29 @@ def test_what_is_no_spec_is_refused(spec: str) -> None:
 def test_a_field_that_no_installed_package_tells_is_refused() -> None:
     with pytest.raises(ValueError, match="license"):
         spec_matching.matches("pytorch[license=MIT]", _PACKAGE)
+
+
+@pytest.mark.parametrize("version", ["1.9", "2.0", "2", "2.0.0", "2.3", "2.3.1", "2.30", "3.0", "3.1", "0.1", "2024"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "lib", "lib *", "lib * h_0", "lib >=2.0,<3.0a0", "lib >=2.0,<3.0a0 h_0", "lib>=2.3", "lib 2.3.*", "lib =2.3",
+        "lib==2.0", "lib 2.0", "lib 2.3.1 h_0", "lib !=2.3.1", "lib <2.3|>=3", "lib 2.3.*|3.0.*", "lib >2,<=3",
+        "lib >=2024a0", "channel::lib >=2.3",
+    ],
+)  # fmt: skip
+def test_ranges_of_numbers_admit_what_they_admit_for_conda(conda: Conda, spec: str, version: str) -> None:
+    package = {**_CONDAS, "name": "lib", "version": version, "build": "h_0", "fn": f"lib-{version}-h_0.conda"}
+    theirs = conda.matches(spec.removeprefix("channel::"), package)
+    assert specs.admits(spec, version) is theirs
+
+
+@pytest.mark.parametrize(
+    ("spec", "version"),
+    [
+        ("lib >=2", "9e"), ("lib 9e", "9"), ("lib ~=2.3", "2.3"), ("lib 2.3*", "2.30"), ("lib >=2.*", "2.0"),
+        ("lib[version='<2']", "3.0"), ("lib >=1.1.1a", "1.1.1"), ("lib >= 2", "1"), ("=2", "1"), ("lib >2.0a0", "2.0"),
+    ],
+)  # fmt: skip
+def test_what_more_than_numbers_decides_is_left_open(spec: str, version: str) -> None:
+    assert specs.admits(spec, version) is None

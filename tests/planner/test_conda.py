@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from envmedic import planner
+from envmedic.diagnosis.findings import diagnose
 from envmedic.diagnosis.vocabulary import derive
 from envmedic.model.conda import CondaPackage
-from envmedic.model.facts import Environment, Facts
+from envmedic.model.facts import Environment, Facts, Library, UnresolvedSymbol
 from envmedic.model.plan import Pin
 from envmedic.model.playbook import (
     InstallStep,
@@ -19,6 +21,8 @@ from envmedic.model.playbook import (
     TorchFamilyStep,
 )
 from envmedic.planner import Proposal
+from envmedic.playbook.matching.match import read_text
+from envmedic.playbook.schema.loader import load_all
 from tests.planner.conda_support import ROOT, base, covered, forge_family, old_family, package, pip, prefix
 from tests.planner.support import dist, facts, finding, playbook
 
@@ -352,3 +356,34 @@ def test_two_metadata_of_condas_own_package_end_as_one(owner: str) -> None:
     assert found.conda is not None
     assert found.conda.reinstall == ("numpy",)
     assert [item.version for item in found.purge.by_path] == ["1.26.4"]
+
+
+@pytest.mark.parametrize(
+    ("needs", "installed", "asked"),
+    [
+        ("libsolve >=2.0,<3.0a0", "1.4", ("libsolve >=2.0,<3.0a0",)),
+        ("libsolve >=2.0,<3.0a0", "2.1", ()),
+        ("libsolve", "1.4", ()),
+        ("libsolve >=2.0", "2.0b", ()),
+    ],
+)
+def test_conda_brings_the_library_that_the_record_of_a_broken_module_asks_for(
+    needs: str, installed: str, asked: tuple[str, ...]
+) -> None:
+    grid = msgspec.structs.replace(package("grid", "1.0"), depends=(needs,))
+    idle = msgspec.structs.replace(package("idle", "1.0"), depends=("libsolve >=9",))
+    env = prefix([*base(), grid, idle, package("libsolve", installed)])
+    lacks = Library(path="grid.so", distribution=None, unresolved=(UnresolvedSymbol(symbol="solve_threads"),))
+    assert derive(facts(msgspec.structs.replace(env, extensions=(lacks,))))["conda.unmet"] == ()
+    env = msgspec.structs.replace(env, extensions=(msgspec.structs.replace(lacks, package="grid"),))
+    values = derive(facts(env))
+    assert values["conda.unmet"] == asked
+    if asked:
+        playbooks = load_all()
+        read = read_text(b"ImportError: /env/grid.so: undefined symbol: solve_threads".splitlines(), playbooks)
+        best_of = diagnose(read, facts(env), playbooks, prefix=str(ROOT), log="log", here=True).findings[0]
+        assert (best_of.playbook, best_of.confirmed) == ("conda-unmet", True)
+        loaded = next(item for item in playbooks if item.playbook.id == "conda-unmet")
+        found = planner.proposals(facts(env), best_of, loaded, values=values).best()
+        assert found.conda is not None
+        assert (found.conda.reinstall, found.conda.specs, found.conda.remove) == ((), asked, ())

@@ -31,6 +31,8 @@ def derive(facts: Facts) -> Derived:
         "conda.overlaid": tuple(overlaid),
         "conda.doubled": tuple(doubled),
         "conda.lacking": tuple(dict.fromkeys(lacking(conda))),
+        "conda.unmet": tuple(dict.fromkeys(text for text, _ in unmet(environment, conda))),
+        "conda.unmet-reasons": tuple(reason for _, reason in unmet(environment, conda)),
         "conda.unrecorded": tuple(dict.fromkeys(unrecorded(environment, conda))),
         "conda.of-former-path": _of_former_path(environment, conda),
         "conda.reasons": (*(overlaid | clobbered).values(), *doubled.values()),
@@ -79,6 +81,21 @@ def lacking(conda: CondaEnvironment) -> Iterator[str]:
             # conda adds pip to what python depends on (`add_pip_as_python_dependency`), also where pip was left out
             if name not in there and not name.startswith("__") and (item.name, name) != ("python", "pip"):
                 yield text
+
+
+def unmet(environment: Environment, conda: CondaEnvironment) -> Iterator[tuple[str, str]]:
+    """Dependencies of packages with a module that misses something, where the installed release is none of those."""
+    there = {item.name: item for item in conda.packages}
+    for module in environment.extensions:
+        owner = there.get(module.package or "")
+        for text in owner.depends if owner is not None else ():
+            try:
+                found = there.get(specs.name_of(text))
+            except ValueError:  # as above
+                continue
+            if owner is not None and found is not None and specs.admits(text, found.version) is False:
+                needs = f"conda's {owner.name} {owner.version} needs {text}"
+                yield text, f"{needs}, and {found.name} {found.version} is installed ({module.path} misses something)"
 
 
 def _clobbered(environment: Environment, conda: CondaEnvironment) -> set[str]:

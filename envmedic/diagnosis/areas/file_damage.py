@@ -42,7 +42,8 @@ def _damage(environment: Environment) -> Derived:
     missing = [path for item in damaged for path in item.missing]
     return {
         "files.damaged": tuple(pin(item) for item in known if restorable(item)),
-        "files.beyond-index": tuple(item.name for item in known if not restorable(item)),
+        # what conda installed, conda restores, also where its record is gone
+        "files.beyond-index": tuple(item.name for item in known if not restorable(item) and item.owner != "conda"),
         "files.problems": tuple(_problem(item) for item in damaged),
         "files.missing-count": sum(item.missing_count for item in damaged),
         "files.first-missing": missing[0] if missing else None,

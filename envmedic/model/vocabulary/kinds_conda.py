@@ -43,6 +43,15 @@ KINDS: tuple[FactKind, ...] = (
         doc="what installed conda packages depend on and no installed package is, as match specs",
     ),
     FactKind(
+        name="conda.unmet",
+        type="strings",
+        doc="what packages whose modules miss something depend on, where another release is installed, as match specs",
+        detail="conda.unmet-reasons",
+    ),
+    FactKind(
+        name="conda.unmet-reasons", type="strings", doc="which module, package and release that is, one sentence each"
+    ),
+    FactKind(
         name="conda.unrecorded",
         type="strings",
         doc="conda packages whose record is gone, as match specs: their files are there, or others depend on them",

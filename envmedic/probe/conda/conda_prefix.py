@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import msgspec
 from envmedic.conda_meta import history, packages, pins_and_marks, records
 from envmedic.conda_meta.records import BriefRecord, Records
 from envmedic.model.conda import CondaEnvironment, CondaOverlay, CondaPackage
-from envmedic.model.facts import DistributionFiles, FileConflict
+from envmedic.model.facts import Distribution, DistributionFiles, FileConflict
 from envmedic.probe.conda import conda_files, conda_overlays
 from envmedic.probe.packages.distributions import Installed, Scan
 from envmedic.probe.packages.record_check import Disk
@@ -45,6 +45,23 @@ class Conda:
         listed = _installer_sizes(self)
         for scan in scans:
             scan.installed[:] = [_settled(item, listed, self.prefix) for item in scan.installed]
+
+    def records_of(self, item: Distribution) -> bool:
+        """Whether a distribution of conda's has a record, or may have one of those that cannot be read.
+
+        A transaction that was killed leaves files without a record: then only the distribution's own list tells which lack.
+        """
+        known = any(item.name in package.distributions for package in self.packages)
+        return item.owner == "conda" and (known or bool(self.records.damaged))
+
+    def owners(self, paths: Collection[str]) -> dict[str, str]:
+        """The packages of files that records list, by the path relative to the prefix."""
+        return {
+            path: record.name
+            for record in self.records.packages.values()
+            for path, _ in record.files(self.records.site_packages)
+            if path in paths
+        }
 
     def observe(self, scans: Sequence[Scan], disk: Disk, *, deep: bool = False) -> Observed:
         """Compare the records with the disk; `settle_owners` must have seen `scans`. `deep` hashes every file."""

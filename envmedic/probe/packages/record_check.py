@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from operator import eq, not_
 from pathlib import Path
@@ -114,10 +114,16 @@ class Disk(msgspec.Struct, frozen=True):
             return None
 
 
-def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordCheck:
+def compare(
+    scans: Iterable[Scan],
+    disk: Disk,
+    *,
+    elsewhere: Callable[[Distribution], bool] = lambda item: item.owner == "conda",
+    deep: bool = False,
+) -> RecordCheck:
     """Compare every RECORD inside the prefix with the disk; `deep` hashes every file, not only the first modules of imports.
 
-    Conda's packages are reported by `conda_files` instead: their RECORD lists files that conda removes.
+    Those `elsewhere`, conda's packages, are reported by `conda_files` instead: their RECORD lists files that conda removes.
     """
     held: list[_Comparison] = []
     shared: dict[tuple[int, int], list[_Contested]] = {}
@@ -132,7 +138,7 @@ def compare(scans: Iterable[Scan], disk: Disk, *, deep: bool = False) -> RecordC
     contested = frozenset(item.name for items in shared.values() for item in items)
     doubled = Counter(item.distribution.name for item in held)
     # conda's packages took part up to here, since a wheel can overwrite their files (a conflict)
-    own = [item for item in held if item.distribution.owner != "conda"]
+    own = [item for item in held if not elsewhere(item.distribution)]
     reports = ((_report(item, disk, contested), doubled[item.distribution.name] > 1) for item in own)
     # two metadata entries of one name: both reports stay, since the counts show whose files are on disk
     told = tuple(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from envmedic.errors import NoSolution
 from tests.diagnosis.test_extensions import NEW, OLD, environment, module, ops
 from tests.planner.remedies.helpers import decided
 
@@ -28,3 +30,17 @@ def test_another_version_is_asked_for_where_its_own_requirement_names_another_to
     assert found.install == ("ops",)
     fits = decided(NAME, environment(module(NEW), installed=(ops(requires=("torch>=2.0",)),)))
     assert fits.install == ()
+
+
+@pytest.mark.parametrize("package", ["grid", None])
+def test_a_refusal_names_what_it_is_about(package: str | None) -> None:
+    lacking = msgspec.structs.replace(module("solve_threads"), package=package, distribution=None)
+    with pytest.raises(NoSolution) as refused:
+        decided(NAME, environment(lacking), groups={"symbol": "solve_threads"})
+    assert "solve_threads" in str(refused.value)
+    assert refused.value.cause is not None
+    assert refused.value.cause.startswith(f"{lacking.path}{' of grid' if package else ''} looks for it")
+    assert (
+        "torch it was built for"
+        in decided(NAME, environment(module(NEW), installed=(ops(),)), groups={"symbol": NEW}).why
+    )
