@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode
+from envmedic.render.pages.starting import merely_found_question
 from envmedic.render.progress.result import verdict_line
 from envmedic.render.text import Line, bare, line
 from envmedic.tui.appearance import ThemedApp
@@ -168,13 +170,24 @@ class EnvmedicApp(ThemedApp):
 
     def open_plan(self, finding: Finding) -> None:
         """The screen of the plan that repairs a finding, where an environment is chosen and a playbook repairs it."""
+        refusal, prefix = no_plan(finding, self.session), self.session.chosen
+        if refusal is not None:
+            self.show_error(refusal)
+        elif self.effects.merely_found(prefix):
+            self.ask("Is this environment yours?", merely_found_question(prefix), partial(self._taken, finding, prefix))
+        else:
+            self._open_plan(finding)
+
+    def _taken(self, finding: Finding, prefix: str, yes: bool) -> None:
+        """Plan for an environment that was merely found, once the user takes it."""
+        if yes and prefix == self.session.chosen:
+            self.effects.choose(prefix)
+            self._open_plan(finding)
+
+    def _open_plan(self, finding: Finding) -> None:
         from envmedic.tui.screens.plan import PlanScreen
 
-        refusal = no_plan(finding, self.session)
-        if refusal is None:
-            self.push_screen(PlanScreen(finding))
-        else:
-            self.show_error(refusal)
+        self.push_screen(PlanScreen(finding))
 
     def show_repair(self, repair: Repair) -> None:
         """Publish the progress of the repair, many times a second: only screens that show it are notified."""

@@ -53,6 +53,30 @@ def test_a_finding_tells_what_says_so(active: Case, error_text: str, size: tuple
     drive(scenario, size)
 
 
+def test_an_environment_that_was_merely_found_is_taken_by_a_yes_before_it_is_planned_for(
+    active: Case, error_text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV")
+    monkeypatch.chdir(active.prefix.parent)
+
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await open_first(opened, pilot, error_text)
+        await pilot.press("enter")
+        await until_shown(pilot, "Is this environment yours?")
+        await pilot.press("n")
+        assert isinstance(opened.screen, FindingScreen)
+        assert opened.effects.merely_found(str(active.prefix))
+        await pilot.press("enter", "y")
+        await until(pilot, lambda: isinstance(opened.screen, PlanScreen), "the plan's screen")
+        page = opened.screen.query_one(LineView)
+        await until(pilot, lambda: "must pass in the copy" in page.text, "the plan")
+        assert not opened.effects.merely_found(str(active.prefix)), "its plan is made as for one that was named"
+        await pilot.press("escape", "enter")
+        await until(pilot, lambda: isinstance(opened.screen, PlanScreen), "the plan's screen: asked once")
+
+    drive(scenario)
+
+
 def test_the_plan_is_shown_and_nothing_is_changed(active: Case, error_text: str) -> None:
     before = sorted(active.prefix.parent.iterdir())
 

@@ -11,7 +11,7 @@ from envmedic.render.changes import change_lines
 from envmedic.render.documents.plan import program_lines
 from envmedic.render.pages.error import error_page
 from envmedic.render.style import size
-from envmedic.render.text import Line, TextPart, line, part
+from envmedic.render.text import Line, TextPart, line, part, visible
 
 
 def gpu_missing(plan: Plan, host: Host | None) -> bool:
@@ -45,6 +45,21 @@ def protection(means: Means | EnvmedicError | None) -> AllowName | None:
     name = means.allow if isinstance(means, PreflightError) else None
     # an error carries a plain text; only a known protection can be lifted
     return next((item for item in PROTECTIONS if item == name), None)
+
+
+def merely_found_question(prefix: str) -> list[Line]:
+    """The risk of a plan for an environment that the user has not named."""
+    return [
+        line(visible(prefix), "bold"),
+        line(""),
+        line("envmedic found it nearby; you have not named it, so envmedic has only read its files so far."),
+        line(
+            "A plan follows its own settings (pip.conf says where packages come from) and starts its Python. If it "
+            "came with a project of somebody else's, both may be theirs."
+        ),
+        line(""),
+        line("y makes the plan, which changes nothing yet."),
+    ]
 
 
 def protected_lines(error: PreflightError, name: AllowName, command: str) -> list[Line]:

@@ -93,7 +93,7 @@ class Effects:
 
         Without `failed`, an error is shown as a panel, and an interruption by the user is no error.
         """
-        unnamed = self._merely_found(self._session.chosen)
+        unnamed = self.merely_found(self._session.chosen)
 
         def run(job: BackgroundJob[T]) -> T:
             from envmedic.api.context.subprocess_probe import ChildProcess
@@ -142,7 +142,7 @@ class Effects:
             from envmedic.api.recovery import tell_unsettled
 
             # A checkout may bring a prepared environment: of one that was merely found nearby, nothing runs.
-            seen = replace(settings, unnamed=self._merely_found(prefix))
+            seen = replace(settings, unnamed=self.merely_found(prefix))
             diagnosis = subprocess_probe.diagnose(seen, Path(prefix), cancel=job.token)
             return replace(diagnosis, interrupted=tell_unsettled(settings, Path(prefix)))
 
@@ -157,7 +157,8 @@ class Effects:
         if prefix == self._session.chosen:
             self._join()
 
-    def _merely_found(self, prefix: str) -> bool:
+    def merely_found(self, prefix: str) -> bool:
+        """Whether envmedic found this environment near the working directory, and the user has not taken it yet."""
         known = self._session.known(prefix)
         if known is None or known.found.active or prefix in self._named_by_hand:
             return False
@@ -172,14 +173,14 @@ class Effects:
     def choose(self, prefix: str) -> None:
         """Work on the environment at `prefix` from now on."""
         self._front.keep(environment=prefix)
-        merely_found = self._merely_found(prefix)
+        found_only = self.merely_found(prefix)
         self._named_by_hand.add(prefix)
-        if prefix == self._session.chosen and not merely_found:
+        if prefix == self._session.chosen and not found_only:
             return
         if prefix != self._session.chosen:
             self._front.update(self._session.choosing(prefix))
         current = self._session.current
-        if current is not None and (current.phase == "waiting" or (merely_found and current.phase != "left")):
+        if current is not None and (current.phase == "waiting" or (found_only and current.phase != "left")):
             self.read(prefix)
         self._join()
 
