@@ -13,6 +13,10 @@ _SIGNS: Final = {
     "\N{CHECK MARK}": "+",
     "\N{BALLOT X}": "x",
     "\N{MIDDLE DOT}": "-",
+    "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}": ">",
+    "\N{BLACK SQUARE}": "#",
+    "\N{VERTICAL ELLIPSIS}": ":",
+    "\N{NOT EQUAL TO}": "!=",
     "\N{RIGHTWARDS ARROW}": "->",
     "\N{LEFTWARDS ARROW}": "<-",
     "\N{MULTIPLICATION SIGN}": "x",
@@ -23,7 +27,7 @@ _SIGNS: Final = {
 }
 _CELLS: Final = {"\N{HORIZONTAL ELLIPSIS}": "~", "\N{RIGHTWARDS ARROW}": ">", "\N{LEFTWARDS ARROW}": "<"}
 """Where a sign must not be wider than what it stands for."""
-_BOXES, _BLOCKS = range(0x2500, 0x2580), range(0x2580, 0x25A0)
+_BOXES, _BLOCKS, _BRAILLE = range(0x2500, 0x2580), range(0x2580, 0x25A0), range(0x2800, 0x2900)
 _HORIZONTAL: Final = frozenset("─━┄┅┈┉╌╍═╴╶╸╺")
 _VERTICAL: Final = frozenset("│┃┆┇┊┋╎╏║╵╷╹╻")
 
@@ -59,9 +63,11 @@ def _cells(char: str) -> int:
 
 
 def _drawn(char: str) -> str:
-    """A piece of a frame or of a bar."""
+    """A piece of a frame, of a bar or of a spinner."""
     if char in _HORIZONTAL:
         return "-"
     if char in _VERTICAL:
         return "|"
+    if ord(char) in _BRAILLE:
+        return "*"  # a spinner
     return "+" if ord(char) in _BOXES else "#" if ord(char) in _BLOCKS else ""

@@ -248,10 +248,21 @@ class EnvmedicApp(ThemedApp):
         elif not isinstance(self.screen, ResultScreen):
             self.push_screen(ResultScreen())
 
+    def get_key_display(self, binding: Binding) -> str:
+        """The key as keyboards show it; by its name where the terminal's encoding lacks that sign."""
+        sign = super().get_key_display(binding)
+        try:
+            sign.encode(getattr(sys.__stdout__, "encoding", None) or "utf-8")  # sys.stdout is Textual's now
+        except UnicodeEncodeError:
+            return binding.key.capitalize()
+        return sign
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The way to the repair is shown where there is one, and one is not there yet."""
+        """Keys that would do nothing are not shown: the way to a repair that there is not, and work without an environment."""
         if action == "show_repair":
             return self._session.repair is not None and not getattr(self.screen, "SHOWS_REPAIR", False)
+        if action in {"run_command", "history"}:
+            return bool(self._session.chosen)
         return super().check_action(action, parameters)
 
     def ask(self, title: str, lines: Sequence[Line], then: Callable[[bool], None]) -> None:

@@ -31,7 +31,7 @@ _COLOURS: Final[dict[tuple[str, Depth], str]] = {
     (DARK, "256"): "d0d0d0 121212 1c1c1c 303030 5fafd7 afafd7 87d787 ff8787 ffd787 9e9e9e 5fd7d7 444444 303030 000087 ffffff 303030",
     (DARK, "standard"): "ffffff 000000 000000 000000 55ffff aaaaaa 55ff55 ff5555 ffff55 aaaaaa 55ffff aaaaaa 555555 0000aa ffffff 0000aa",
     (LIGHT, "truecolor"): "1c1c1c fafafa f0f0f0 e2e4e8 005f87 56567e 005f00 af0000 7a5500 565d69 006a6a 8a8f98 c4c8ce c3def0 000000 dfe2e6",
-    (LIGHT, "256"): "1c1c1c ffffff eeeeee dadada 005f87 5f005f 005f00 af0000 5f5f00 585858 005f5f 8a8a8a c6c6c6 afffff 000000 dadada",
+    (LIGHT, "256"): "1c1c1c ffffff eeeeee e4e4e4 005f87 5f005f 005f00 af0000 5f5f00 585858 005f5f 8a8a8a c6c6c6 afffff 000000 dadada",
     (LIGHT, "standard"): "000000 ffffff ffffff ffffff 0000aa 555555 00aa00 aa0000 aa5500 555555 0000aa 555555 aaaaaa ffff55 000000 ffff55",
     (CONTRAST, "truecolor"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8080 ffff00 e0e0e0 00ffff ffffff 808080 000090 ffffff 303030",
     (CONTRAST, "256"): "ffffff 000000 000000 1c1c1c ffffff ffffff 00ff00 ff8787 ffff00 e4e4e4 00ffff ffffff 808080 000087 ffffff 303030",

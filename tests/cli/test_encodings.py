@@ -42,6 +42,7 @@ def test_help_is_printed_in_any_encoding(command: str, encoding: str) -> None:
 
 def test_signs_become_others_that_mean_the_same() -> None:
     assert written("✗ torch → 2.5 … ✓", WORDS, "latin-1") == "x torch -> 2.5 ... +"
+    assert written("▸ runs ⠹ ⋮ ■", WORDS, "latin-1") == "> runs * : #"
     assert written("Müller 日", WORDS, "latin-1") == "Müller \\u65e5"
 
 
@@ -49,7 +50,7 @@ def test_on_a_screen_they_are_as_wide_as_what_they_stand_for() -> None:
     text = "╭─ Home ─╮│ ✓ … → 日本 ▸ ▏█ ╰╯"
     shown = written(text, CELLS, "latin-1")
     assert len(shown) == width(text)
-    assert shown.startswith("+- Home -+| + ~ >")
+    assert shown.startswith("+- Home -+| + ~ > ???? >")
     assert "\\" not in shown
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import pty
 import select
@@ -56,6 +57,16 @@ def test_every_part_is_reached_by_keys_alone(size: tuple[int, int], parts: list[
         assert focused(opened) == "environments"
 
     drive(scenario, size)
+
+
+def test_a_key_has_its_name_where_the_terminal_has_no_sign_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until_shown(pilot, "⏎ Open finding")
+        monkeypatch.setattr("sys.__stdout__", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+        opened.screen.refresh_bindings()
+        await until_shown(pilot, "Enter Open finding")
+
+    drive(scenario)
 
 
 def test_the_command_palette_does_what_keys_do() -> None:

@@ -14,6 +14,7 @@ from envmedic.engine.store import journal as journals
 from envmedic.engine.store.layout import Store, new_transaction_id
 from envmedic.model.answers.environments import FoundEnvironment
 from envmedic.model.findings import Diagnosis
+from envmedic.probe.prefix import finder
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.panels.base import ErrorPanel
 from envmedic.tui.screens.finding import FindingScreen
@@ -231,6 +232,22 @@ def test_an_environment_is_named_by_hand(tmp_path: Path) -> None:
         app.screen.query_one("#typed", Input).value = str(tmp_path / "deep" / "down" / "env")
         await pilot.press("enter")
         await until(pilot, lambda: app.session.chosen == str(tmp_path / "deep" / "down" / "env"))
+
+    drive(scenario)
+
+
+def test_without_an_environment_the_keys_are_those_that_lead_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(finder, "everywhere", lambda *_: ())
+
+    async def scenario(app: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await until_shown(pilot, "No environment was found here")
+        keys = shown(app).splitlines()[-1]
+        assert keys.split("  ")[:2] == [" o Open log", "e Other env"]
+        assert not any(word in keys for word in ("Work on it", "Watch", "History"))
 
     drive(scenario)
 

@@ -68,7 +68,9 @@ class EnvironmentList(ChoiceList["Known | int"]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enter opens the first finding of the environment that is chosen already, and chooses another."""
         if action in {"open_first", "select"}:
-            return (action == "open_first") == (self._has_findings and self.chosen == self._chosen())
+            return self.chosen is not None and (action == "open_first") == (
+                self._has_findings and self.chosen == self._chosen()
+            )
         return super().check_action(action, parameters)
 
     def action_open_first(self) -> None:
