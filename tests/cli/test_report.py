@@ -96,6 +96,19 @@ def test_what_is_skipped_is_never_counted_as_passed() -> None:
         assert "1 passed, 1 of them failed before, 1 failed, 1 could not run here" in text(found)
 
 
+def test_what_could_not_run_is_folded_and_a_long_cause_takes_two_lines() -> None:
+    found = of_record(hostile())
+    shown, _, folded = TEXTS["html"](found).partition("<summary>1 could not run here</summary>")
+    assert "fft" in folded
+    assert "fft" not in shown
+    long = msgspec.structs.replace(
+        found, wrong="torchvision::nms is not registered: " + "its library did not load " * 4
+    )
+    rows = ["".join(row.itertext()) for row in ET.fromstring(TEXTS["svg"](long)).iter() if row.tag.endswith("}text")]
+    assert rows[1].startswith("torchvision::nms is not registered")
+    assert rows[2].startswith("not load its library")
+
+
 class Tags(HTMLParser):
     """The elements of a page, each closed in order."""
 

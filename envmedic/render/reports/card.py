@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from textwrap import wrap
 
 from envmedic.model.answers.report import Report
 from envmedic.render.reports.words import checked, good, moves, on_gpu, took, verdict
@@ -20,7 +21,8 @@ def card(report: Report) -> str:
     """The card: the verdict, what was wrong, what changed, the checks, and the way back."""
     colour = _GOOD if good(report) else _WARN if report.failure is None else _BAD
     mark = "✓" if good(report) else "!" if report.failure is None else "✗"
-    rows = [_row([(f"{mark} {verdict(report)}", colour)], size=20), "", _row([(report.wrong, _TEXT)])]
+    wrong = wrap(visible(report.wrong), _LETTERS, max_lines=2, placeholder=ELLIPSIS) or [""]
+    rows = [_row([(f"{mark} {verdict(report)}", colour)], size=20), "", *(_row([(row, _TEXT)]) for row in wrong)]
     listed = list(moves(report))
     widest = max((len(name) for name, _, _ in listed), default=0)
     for name, before, after in listed[:_CHANGES_SHOWN]:

@@ -83,12 +83,20 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _checks(checks: Iterable[ReportedCheck]) -> str:
-    """What failed or changed first."""
+    """What failed or changed first; those that could not run are folded away, where they did not fail before."""
     ordered = sorted(checks, key=lambda item: (item.after == "skip", item.before == item.after))
+    folded = [item for item in ordered if item.after == "skip" and item.before in {None, "skip"}]
+    table = _table(item for item in ordered if item not in folded)
+    if not folded:
+        return table
+    return f"{table}<details><summary>{len(folded)} could not run here</summary>{_table(folded)}</details>"
+
+
+def _table(checks: Iterable[ReportedCheck]) -> str:
     rows = (
         f"<tr><td>{told(item.check)}</td><td>{told(item.device or '')}</td>{_status(item.before)}{_status(item.after)}"
         f'<td class="v">{duration(item.seconds)}</td><td class="dim">{told(item.reason)}</td></tr>'
-        for item in ordered
+        for item in checks
     )
     head = "<tr><th>check</th><th>device</th><th>before</th><th>after</th><th>time</th><th></th></tr>"
     return f"<table>{head}{''.join(rows)}</table>"
