@@ -47,6 +47,6 @@ def without_gpu(host: Host) -> tuple[Obstacle, ...]:
         Obstacle(
             kind="unproven",
             text="No GPU is visible here, so a repair cannot be proven on one",
-            hint="Run `envmedic apply` where the GPU is, or accept a repair without that proof with --no-gpu",
+            hint="Repair it where the GPU is, or accept a repair without that proof with --no-gpu",
         ),
     )

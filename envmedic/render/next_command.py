@@ -19,20 +19,24 @@ _DEFAULTS = {"installer": DEFAULT}
 
 
 _OF_ENVIRONMENT = re.compile(
-    r"`envmedic (?P<command>apply|diagnose|diff|facts|guard|history|lock|plan|prune|recover|redo|report|snapshot|undo|verify)"
-    r"(?P<rest>[^`]*)`"
+    r"`envmedic (?P<command>apply|diagnose|diff|facts|guard|history|lock|plan|prune|recover|redo|report|snapshot|undo|verify"
+    r"|(?:pip|uv|conda)(?= [^`\s]+ [^`\s]))(?P<rest>[^`]*)`"
 )
 """A command line in a sentence that is about an environment."""
+_OF_OTHERS = ("pip", "uv", "conda")
+"""What stands after these is for the tool of that name."""
 
 
 def aimed(text: str, target: Sequence[str]) -> str:
     """`text` with `target`, the words that name an environment, in the commands that it shows and that name none."""
 
     def with_target(found: re.Match[str]) -> str:
-        rest = found["rest"]
-        if " -- " in rest or {"--help", "-p", "-n", "--prefix", "--name", "--python"} & {*rest.split()}:
+        own, dashes, others = found["rest"].partition(" -- ")
+        if {"--help", "-p", "-n", "--prefix", "--name", "--python"} & {*own.split()}:
             return found[0]
-        return f"`envmedic {found['command']}{rest} {shlex.join(target)}`"
+        if found["command"] in _OF_OTHERS:
+            return f"`envmedic {found['command']} {shlex.join(target)}{own}{dashes}{others}`"
+        return f"`envmedic {found['command']}{own} {shlex.join(target)}{dashes}{others}`"
 
     return _OF_ENVIRONMENT.sub(with_target, text) if target else text
 

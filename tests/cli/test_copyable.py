@@ -71,6 +71,7 @@ def test_commands_in_hints_and_answers_are_about_the_same_environment(user: Shel
         shell.envmedic("explain", "no-such-fault"),
         shell.envmedic(*REPAIR, *target),
         shell.envmedic("history", *target),
+        shell.envmedic("pip", *target, "install", "six"),
     ]
     # after a program that has failed: `run` before it is a line to fill in
     lines = [line for done in flows for line in commands(done) if "apply --last" not in line]
@@ -85,6 +86,8 @@ def test_commands_in_hints_and_answers_are_about_the_same_environment(user: Shel
 def test_only_a_command_without_an_environment_gets_one() -> None:
     target = ("-p", "/my env")
     assert aimed("See `envmedic history`", target) == "See `envmedic history -p '/my env'`"
-    for text in ("`envmedic undo -p /x`", "`envmedic explain y`", "`envmedic run -- x`", "envmedic history"):
+    assert aimed("`envmedic guard -- pip install x`", target) == "`envmedic guard -p '/my env' -- pip install x`"
+    assert aimed("`envmedic uv pip install x`", target) == "`envmedic uv -p '/my env' pip install x`"
+    for text in ("`envmedic undo -p /x`", "`envmedic conda install`", "`envmedic explain y`", "`envmedic run -- x`", "envmedic history"):
         assert aimed(text, target) == text
     assert aimed("`envmedic history`", ()) == "`envmedic history`"

@@ -53,6 +53,9 @@ def test_a_text_without_any_environment_is_read_alone(reader: Shell, tmp_path: P
     done = reader.envmedic("diagnose", "--json", str(log))
     assert done.document["prefix"] is None, done.told()
     assert "no environment is named and none is active: only the text is read" in done.lines
+    told = reader.envmedic("diagnose", str(log)).out
+    assert "Next: " not in told, "a plan would have no environment to be made for"
+    assert "name the environment with -p" in told
 
 
 def test_a_path_that_is_no_text(reader: Shell) -> None:

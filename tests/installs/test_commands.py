@@ -79,7 +79,7 @@ def test_a_command_that_fails_says_so_in_its_own_words(place: Place) -> None:
     done = place.run("pip", "install", "torchvison")
     assert done.code == 1, done.told()
     assert "No matching distribution found for torchvison" in done.out
-    assert "Did you mean torchvision? `envmedic pip install torchvision`" in done.out
+    assert f"Did you mean torchvision? `envmedic pip -p {place.prefix} install torchvision`" in done.out
     assert place.state() == before
 
 

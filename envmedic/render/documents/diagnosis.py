@@ -270,6 +270,9 @@ def _next(diagnosis: Diagnosis, repair: str) -> list[Line]:
         question = f"Is {diagnosis.prefix} the environment that the program ran in? -p names another one"
         return [line(""), line(question, "warn")]
     command = next_command(diagnosis, repair)
+    if command and not (diagnosis.prefix or repair):
+        # of a text alone: a plan would have no environment to be made for
+        return [line(""), line("To confirm it and plan a repair, name the environment with -p; `envmedic envs` lists them.")]
     return [line(""), joined(part("Next: ", "bold"), part(command, "command"))] if command else []
 
 

@@ -24,11 +24,10 @@ def error_lines(error: EnvmedicError | ErrorDocument, target: Sequence[str] = ()
     """The whole error, without secrets; `target` are the words by which the user named the environment."""
     error = error_document(error) if isinstance(error, EnvmedicError) else error
     state = aimed(_STATES.get(error.environment, "The environment is unchanged"), target)
-    hinted = msgspec.structs.replace(error, hint=aimed(error.hint, target) if error.hint else error.hint)
-    return [*failure_lines(hinted), (TextPart("  "), *with_commands(state))]
+    return [*failure_lines(error, target), (TextPart("  "), *with_commands(state))]
 
 
-def failure_lines(error: ErrorDocument) -> list[Line]:
+def failure_lines(error: ErrorDocument, target: Sequence[str] = ()) -> list[Line]:
     """The error without the state of the environment: details (mistakes, or a tool's output), cause, next step.
 
     Where cause and details share lines, each is shown once.
@@ -45,7 +44,7 @@ def failure_lines(error: ErrorDocument) -> list[Line]:
             (part(f"  {'cause:' if number == 0 else '      '} ", "bold"), *with_commands(text))
             for number, text in enumerate(cause)
         ),
-        *([(part("  hint: ", "accent"), *with_commands(error.hint))] if error.hint else []),
+        *([(part("  hint: ", "accent"), *with_commands(aimed(error.hint, target)))] if error.hint else []),
     ]
 
 

@@ -35,7 +35,7 @@ def record_lines(record: Record, *, moved: bool = False) -> list[Line]:
     if record.checks_after and (record.failure is not None or not moved):
         lines += [line(""), *comparison_lines(record.checks_before, record.checks_after)]
     if record.failure is not None:
-        lines += [line(""), *failure_lines(record.failure)]
+        lines += [line(""), *failure_lines(record.failure, ("-p", visible(record.prefix)))]
     return [
         *lines,
         *_rounds(record),
