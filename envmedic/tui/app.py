@@ -18,8 +18,6 @@ from textual.signal import Signal
 
 from envmedic.api.context.settings import Settings
 from envmedic.errors import EnvmedicError, ExitCode
-from envmedic.render.pages.starting import merely_found_question
-from envmedic.render.progress.result import verdict_line
 from envmedic.render.text import Line, bare, line
 from envmedic.tui.appearance import ThemedApp
 from envmedic.tui.early import EarlyInput, Typed
@@ -174,6 +172,8 @@ class EnvmedicApp(ThemedApp):
         if refusal is not None:
             self.show_error(refusal)
         elif self.effects.merely_found(prefix):
+            from envmedic.render.pages.starting import merely_found_question
+
             self.ask("Is this environment yours?", merely_found_question(prefix), partial(self._taken, finding, prefix))
         else:
             self._open_plan(finding)
@@ -219,7 +219,7 @@ class EnvmedicApp(ThemedApp):
         if watched and self.screen is watched[-1]:
             self.show_result()
         else:
-            self.notify(bare(verdict_line(repair)), title="The repair has ended: g", timeout=20, markup=False)
+            self.notify(_ended(repair), title="The repair has ended: g", timeout=20, markup=False)
 
     def action_show_repair(self) -> None:
         """The repair, or how it ended."""
@@ -413,7 +413,7 @@ class EnvmedicApp(ThemedApp):
         repair = self._session.repair
         if not self._leaving or repair is None or repair.running or not repair.left:
             return ""
-        return f"{repair.prefix}: {bare(verdict_line(repair))}"
+        return f"{repair.prefix}: {_ended(repair)}"
 
     def _handle_exception(self, error: Exception) -> None:
         """A bug ends the UI; `run` reports it as every command does, instead of Textual's own traceback."""
@@ -439,3 +439,9 @@ def run(settings: Settings, options: ApplyOptions, place: str) -> int:
     if app.failure is not None:
         raise app.failure
     return code or 0
+
+
+def _ended(repair: Repair) -> str:
+    from envmedic.render.progress.result import verdict_line  # no first frame needs it
+
+    return bare(verdict_line(repair))

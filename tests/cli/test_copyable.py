@@ -88,6 +88,12 @@ def test_only_a_command_without_an_environment_gets_one() -> None:
     assert aimed("See `envmedic history`", target) == "See `envmedic history -p '/my env'`"
     assert aimed("`envmedic guard -- pip install x`", target) == "`envmedic guard -p '/my env' -- pip install x`"
     assert aimed("`envmedic uv pip install x`", target) == "`envmedic uv -p '/my env' pip install x`"
-    for text in ("`envmedic undo -p /x`", "`envmedic conda install`", "`envmedic explain y`", "`envmedic run -- x`", "envmedic history"):
+    for text in (
+        "`envmedic undo -p /x`",
+        "`envmedic conda install`",
+        "`envmedic explain y`",
+        "`envmedic run -- x`",
+        "envmedic history",
+    ):
         assert aimed(text, target) == text
     assert aimed("`envmedic history`", ()) == "`envmedic history`"

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from textual import events
 from textual.pilot import Pilot
 
+from envmedic.errors import EnvmedicError
 from envmedic.tui.app import EnvmedicApp
 from envmedic.tui.screens.finding import FindingScreen
 from envmedic.tui.screens.plan import PlanScreen
@@ -68,11 +71,28 @@ def test_an_environment_that_was_merely_found_is_taken_by_a_yes_before_it_is_pla
         assert opened.effects.merely_found(str(active.prefix))
         await pilot.press("enter", "y")
         await until(pilot, lambda: isinstance(opened.screen, PlanScreen), "the plan's screen")
-        page = opened.screen.query_one(LineView)
-        await until(pilot, lambda: "must pass in the copy" in page.text, "the plan")
+        await until(pilot, lambda: any("must pass in the copy" in page.text for page in opened.screen.query(LineView)))
         assert not opened.effects.merely_found(str(active.prefix)), "its plan is made as for one that was named"
-        await pilot.press("escape", "enter")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(opened.screen, FindingScreen))
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(opened.screen, PlanScreen), "the plan's screen: asked once")
+
+    drive(scenario)
+
+
+def test_a_plan_that_is_left_while_the_means_are_tried_is_over(error_text: str) -> None:
+    async def scenario(opened: EnvmedicApp, pilot: Pilot[int]) -> None:
+        await open_first(opened, pilot, error_text)
+        answers: list[Callable[[EnvmedicError], None]] = []
+        with mock.patch.object(opened.effects, "means", lambda _plan, _options, then, _failed: answers.append(then)):
+            await pilot.press("enter")
+            await until(pilot, lambda: bool(answers), "the plan")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(opened.screen, FindingScreen))
+        answers[0](EnvmedicError("too late"))
+        await pilot.pause()
+        assert isinstance(opened.screen, FindingScreen)
 
     drive(scenario)
 

@@ -272,7 +272,10 @@ def _next(diagnosis: Diagnosis, repair: str) -> list[Line]:
     command = next_command(diagnosis, repair)
     if command and not (diagnosis.prefix or repair):
         # of a text alone: a plan would have no environment to be made for
-        return [line(""), line("To confirm it and plan a repair, name the environment with -p; `envmedic envs` lists them.")]
+        return [
+            line(""),
+            line("To confirm it and plan a repair, name the environment with -p; `envmedic envs` lists them."),
+        ]
     return [line(""), joined(part("Next: ", "bold"), part(command, "command"))] if command else []
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
-
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from typing import TYPE_CHECKING, NamedTuple
 
 from envmedic.model.facts import Distribution, Environment
 from envmedic.render.text import Cell, Line, TextPart, joined, part, table, visible
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
 class Refusal(NamedTuple):
@@ -64,6 +63,9 @@ def _owner(item: Distribution | None) -> str:
 
 
 def _refusing(environment: Environment, torch: str) -> Iterator[Refusal]:
+    # loaded here: the first frame of the terminal UI has no environment yet
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+
     try:
         installed = Version(torch)
     except InvalidVersion:
@@ -81,6 +83,9 @@ def _on_torch(text: str) -> Requirement | None:
     """A requirement on torch that holds everywhere; one with a marker may be about another machine."""
     if not text.lower().startswith("torch"):
         return None
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
+
     try:
         found = Requirement(text)
     except InvalidRequirement:

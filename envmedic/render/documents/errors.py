@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-import msgspec
-
 from envmedic import __version__
 from envmedic.errors import CHANGED, RECOVERABLE, EnvmedicError, InternalError
 from envmedic.model.record import ErrorDocument, error_document

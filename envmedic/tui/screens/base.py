@@ -102,6 +102,8 @@ class BaseScreen(Screen[None]):
             self.refresh_from(session)
 
     def _edges(self, session: AppState) -> None:
+        if not self.standing:
+            return  # what was waited for came after the screen was left
         running = [job.title for job in self.envmedic.jobs.running]
         busy = running[0] + (f" and {len(running) - 1} more" if running[1:] else "") if running else ""
         self.query_one(TitleBar).show(self.TITLE_TEXT, self.about(session), busy)
