@@ -150,12 +150,13 @@ class _Asked:
                 timeout_s=self._settings.timeout_s,
             )
         foreseen = tuple(judge.Foreseen(item.name, item.before, item.after) for item in found.changes)
-        if command.verb != "lock" or found.refused is not None or found.unknown is not None:
+        if not command.files_alone or found.refused is not None or found.unknown is not None:
             notes = ("What the command behind `uv run` does is not foreseen",) if command.verb == "run" else ()
             return self.answer(foreseen, refused=found.refused, unknown=found.unknown, notes=notes, own=found.own)
-        # the lock alone is written: what follows is foreseen of the next sync
+        # manifest or lock alone are written: what follows is foreseen of the next sync
         later = self.answer(foreseen, own=found.own)
-        why = f"it writes the lock alone; the next sync: {later.summary}"
+        what = "the lock" if command.verb == "lock" else "manifest and lock"
+        why = f"it writes {what} alone; the next sync: {later.summary}"
         told = (*(item.text for item in later.harms), *judge.notes(self._facts, self._environment, foreseen))
         return self.answer((), elsewhere=why, notes=tuple(f"The next sync: {text}" for text in told))
 

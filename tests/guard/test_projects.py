@@ -39,6 +39,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Shell]:
             *(("vision", version, [f"array=={version}"]) for version in ("1.0", "2.0")),
             *(("array", version, []) for version in ("1.0", "2.0")),
             *(("tool", version, []) for version in ("1.0", "2.0")),
+            ("spare", "1.0", []),
         )
     ]
     folder = root / "shop"
@@ -65,6 +66,8 @@ def ask(shop: tuple[Path, Shell], line: str) -> Done:
         ("uv sync", []),
         ("uv sync --no-dev", [("tool", "1.0", None)]),
         ("uv add tool==2.0 --group dev", [("tool", "1.0", "2.0")]),
+        ("uv add spare --group gpu", [("spare", None, "1.0")]),
+        ("uv add spare --optional=x", [("spare", None, "1.0")]),
         ("uv remove vision", [("array", "1.0", None), ("vision", "1.0", None)]),
         ("uv add 'vision>=2'", [("array", "1.0", "2.0"), ("vision", "1.0", "2.0")]),
         ("uv run --no-sync python train.py", []),
@@ -85,6 +88,10 @@ def test_a_lock_is_told_with_what_the_next_sync_does(shop: tuple[Path, Shell]) -
     done = ask(shop, "uv lock --upgrade")
     assert (done.code, done.document["changes"]) == (0, []), done.told()
     assert done.document["summary"] == "it writes the lock alone; the next sync: it changes nothing"
+    done = ask(shop, "uv add --no-sync spare")
+    assert (done.code, done.document["changes"]) == (0, []), done.told()
+    assert done.document["summary"].startswith("it writes manifest and lock alone; the next sync: ")
+    assert "spare 1.0 added" in done.document["summary"]
 
 
 def test_what_has_no_solution_fails(shop: tuple[Path, Shell]) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -30,6 +31,8 @@ from envmedic.model.pins import Project
 from envmedic.model.ports import CommandResult
 
 _WRITES = frozenset({"add", "remove", "update", "lock"})
+_SYNCED = {"--group": "--group", "--optional": "--extra", "--package": "--package"}
+"""Options of ``uv add``, and those of ``uv sync`` that mean the same."""
 _NETWORK = re.compile(
     r"error sending request|dns error|cannot be reached|[Cc]onnection|timed out|Name or service", re.ASCII
 )
@@ -100,7 +103,7 @@ def _asked(
         tool = project_tools.ProjectProgram(command.tool, program, str(python), shell, offline, limit)
         place = copy / _member(project)
         place = place if place.is_dir() else copy
-        if command.verb == "lock" or (command.tool == "uv" and command.verb in _WRITES):
+        if command.files_alone or (command.tool == "uv" and command.verb in _WRITES):
             written = tool.write(place, command.verb, command.words)
             if written.returncode != 0:
                 return _not_done(written)
@@ -125,14 +128,23 @@ def _member(project: Project) -> str:
 def _dry_run(command: ProjectCommand) -> Iterator[str]:
     """The dry run of what the command does to the environment; of uv and of a lock, once manifest and lock are written."""
     if command.tool == "uv":
-        own = () if command.verb in _WRITES else command.words
-        exact = "--exact" in own or command.verb in {"sync", "remove", "lock"}
+        own: tuple[str, ...] = () if command.files_alone else tuple(_chosen(command.words))
+        own = own if command.verb in _WRITES else command.words
+        exact = "--exact" in own or command.files_alone or command.verb in {"sync", "remove"}
         yield from ("sync", "--dry-run", *(item for item in own if item != "--exact"))
         yield from () if exact else ("--inexact",)
-    elif command.verb == "lock":
+    elif command.files_alone:
         yield from ("install" if command.tool == "poetry" else "sync", "--dry-run")
     else:
         yield from (command.verb, "--dry-run", *command.words)
+
+
+def _chosen(words: Sequence[str]) -> Iterator[str]:
+    """What ``uv add`` and ``uv remove`` sync besides the default groups: the group, extra and member that they write."""
+    named = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else (word,))]
+    for option, value in pairwise(named):
+        if option in _SYNCED:
+            yield from (_SYNCED[option], value)
 
 
 def _not_done(result: CommandResult) -> DryRunResult:

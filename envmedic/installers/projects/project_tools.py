@@ -63,7 +63,7 @@ class ProjectProgram(msgspec.Struct, frozen=True):
     def write(self, folder: Path, verb: str, words: Sequence[str]) -> CommandResult:
         """Run a command in `folder` that writes manifest and lock there."""
         alone = () if "--frozen" in words else _ONLY_WRITES.get((self.tool, verb), ())
-        return self.run(folder, verb, *alone, *words)
+        return self.run(folder, verb, *(option for option in alone if option not in words), *words)
 
     def run(self, folder: Path, *words: str) -> CommandResult:
         """Run a command in `folder`. Raises NoEditError where the tool cannot be started."""
@@ -99,8 +99,13 @@ def find(tool: str, prefix: Path) -> str:
     return found
 
 
+_SAID = 600
+"""Characters of a failure that are told: its end, where tools say what decided."""
+
+
 def said(result: CommandResult) -> str:
     """What a tool says of its failure, in one line."""
     text = result.stderr.strip() or result.stdout.strip()
     lines = [line.strip(" \u00d7\u2570\u2500\u25b6\u2502") for line in text.splitlines()]
-    return redact_text(" ".join(filter(None, lines))[-600:])
+    told = redact_text(" ".join(filter(None, lines)))
+    return told if len(told) <= _SAID else f"… {told[-_SAID:].partition(' ')[2]}"

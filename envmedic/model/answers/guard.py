@@ -84,6 +84,16 @@ class ProjectCommand:
     words: tuple[str, ...] = ()
     """What is given beside the verb."""
 
+    @property
+    def files_alone(self) -> bool:
+        """Whether it writes manifest or lock, and leaves the environment to the next sync."""
+        writes = self.verb in {"add", "remove", "update"} and not _FILES_ALONE.isdisjoint(self.words)
+        return self.verb == "lock" or (writes and self.tool != "pixi")
+
+
+_FILES_ALONE = frozenset({"--no-sync", "--lock", "--frozen"})
+"""Options of uv, poetry and PDM; each has the one or two that it knows."""
+
 
 @dataclass(frozen=True)
 class OtherPlaceCommand:
