@@ -35,7 +35,20 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Write", ("playbooks.md", "facts.md")),
     ("Look up", ("commands.md", "terminal-ui.md", "documents.md")),
-    ("Understand", ("how-it-works.md", "security.md", "tables.md", "faults.md", "gpu-replays.md", "benchmarks.md")),
+    (
+        "Understand",
+        (
+            "how-it-works.md",
+            "security.md",
+            "tables.md",
+            "benchmarks.md",
+            "benchmarks-texts.md",
+            "benchmarks-repairs.md",
+            "benchmarks-speed.md",
+            "gpu-replays.md",
+            "faults.md",
+        ),
+    ),
     ("Take part", ("contributing.md", "development.md", "changelog.md")),
 )
 """Pages by section. Those that are not there yet are left out; one that is there and not here ends the build."""
