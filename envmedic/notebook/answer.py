@@ -47,7 +47,8 @@ def answer(text: bytes) -> CellAnswer:
             warnings.append(line(f"! {event.data.message}", "warn"))
 
     settings = Settings(stream=EventStream((on_event,)))
-    prefix = find_prefix(NamedTarget(prefix=question.prefix))
+    # the envmedic of a kernel's environment reads its own; the obstacles say that another one has to repair it
+    prefix = find_prefix(NamedTarget(prefix=question.prefix), own=True)
     tell_unsettled(settings, prefix)
     ran, told = _kept(prefix, question) if question.source is not None else (None, "")
     found = running.diagnose_run(settings, prefix, ran) if ran is not None else _diagnosed(settings, prefix, question)

@@ -192,6 +192,17 @@ def test_limits_by_count_age_and_size(quick: World) -> None:
     assert limited(quick, KeepLimits(since="2999-01-01T00:00:00Z")) == (made[2],)
 
 
+def test_a_limit_of_size_counts_what_the_kept_ones_share_with_those_that_go(quick: World) -> None:
+    quick.options = ApplyOptions(staging="relocate", clone="link")
+    large = quick.site / "large.bin"
+    large.write_bytes(os.urandom(1 << 20))
+    made = [snapshot(quick, str(number)).transaction for number in range(3)]
+    large.unlink()
+    before = sum(item.size_bytes for item in history(quick.prefix).generations)
+    assert history(quick.prefix).size_bytes > before + (1 << 20) - 8192, "three share what nothing else has"
+    assert limited(quick, KeepLimits(size_bytes=1 << 20)) == tuple(made)
+
+
 def limited(world: World, limits: KeepLimits) -> tuple[str, ...]:
     return prune(world.prefix, limits=limits, stream=world.stream())
 

@@ -27,8 +27,8 @@ class EnvironmentTarget:
         return cls(prefix, real_prefix(prefix))
 
 
-def find_prefix(target: NamedTarget) -> Path:
-    """Return the prefix of the named environment; reads only.
+def find_prefix(target: NamedTarget, *, own: bool = False) -> Path:
+    """Return the prefix of the named environment; reads only. With `own` it may be the one that envmedic runs from.
 
     Raises NotAnEnvironment, InputError, and RecoveryNeeded or EnvironmentBusy for a prefix that is missing in the
     middle of an exchange.
@@ -36,7 +36,7 @@ def find_prefix(target: NamedTarget) -> Path:
     from envmedic.probe.prefix import targets
 
     try:
-        return targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python)
+        return targets.resolve_prefix(name=target.name, prefix=target.prefix, python=target.python, own=own)
     except NotAnEnvironment:
         for prefix in _missing(target):
             from envmedic.engine.store.layout import Store

@@ -26,16 +26,16 @@ class NoneActive(InputError):
     """No environment is named and none is active."""
 
 
-def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None) -> Path:
+def resolve_prefix(*, name: str | None, prefix: str | None, python: str | None, own: bool = False) -> Path:
     """Return the absolute prefix that the options name, by default that of the active environment.
 
     Links in the path are kept as the user spelled them. Raises `NotAnEnvironment` when nothing is
-    there, `InputError` when no environment is named or active, or when it is envmedic's own, and `PreflightError`
-    when this process is root and another user could exchange it.
+    there, `InputError` when no environment is named or active, or when it is envmedic's own (unless `own`, for what
+    only reads it), and `PreflightError` when this process is root and another user could exchange it.
     """
     found = chosen(name=name, prefix=prefix, python=python)
     require_own(found)  # before anything in it is read
-    return checked(found)
+    return checked(found, own=own)
 
 
 def chosen(*, name: str | None, prefix: str | None, python: str | None) -> Path:
@@ -66,8 +66,8 @@ def _absolute(path: str) -> Path:
     return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111  # keeps links
 
 
-def checked(prefix: Path) -> Path:
-    """`prefix` when it is an environment that envmedic may look after."""
+def checked(prefix: Path, *, own: bool = False) -> Path:
+    """`prefix` when it is an environment that envmedic may look after; with `own` envmedic's own is one."""
     try:
         os.listdir(prefix)  # noqa: PTH208  # asks for the directory and the right to look into it at once
     except PermissionError as error:
@@ -103,7 +103,7 @@ def checked(prefix: Path) -> Path:
         )
     _require_python(prefix)
     # last, so that a missing or foreign directory gets its own message first
-    if os.path.realpath(prefix) == os.path.realpath(sys.prefix):
+    if os.path.realpath(prefix) == os.path.realpath(sys.prefix) and not own:
         raise InputError(
             f"{prefix} is the environment that envmedic itself runs from",
             cause="a repair would pull its own interpreter and libraries away from under it",
