@@ -8,9 +8,10 @@ undo and redo move along its edges.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -21,7 +22,7 @@ from envmedic.engine.generations.late_writes import changed_meanwhile, late_writ
 from envmedic.engine.generations.only_copies import only_copies, only_copies_told
 from envmedic.engine.generations.recovery import settle
 from envmedic.engine.generations.still_proven import still_proven
-from envmedic.engine.generations.tree_cost import held_alone
+from envmedic.engine.generations.tree_cost import held_alone, held_in_turn
 from envmedic.engine.generations.undo_losses import Loss
 from envmedic.engine.stage.activated_runner import ActivatedRunner
 from envmedic.engine.stage.runners import DirectRunner
@@ -450,15 +451,16 @@ def surplus(store: Store, limits: KeepLimits) -> tuple[KeptTree, ...]:
     Most useful are the trees that undo leads to, nearest first, then those that redo leads to, newest first; those
     that share no limit with them go.
     """
-    useful = {item.directory.transaction for item in _within(_by_use(store), limits)}
+    every = [item for item in _known(store) if item.has_tree]
+    useful = {item.directory.transaction for item in _within(_by_use(store), every, limits)}
     return tuple(
         KeptTree(
             transaction=item.directory.transaction,
             tree=str(item.directory.tree),
             only_copies=readable(only_copies(item.directory, item.record.state, store.prefix)),
         )
-        for item in _known(store)
-        if item.has_tree and item.directory.transaction not in useful
+        for item in every
+        if item.directory.transaction not in useful
     )
 
 
@@ -467,8 +469,8 @@ def spared_told(tree: KeptTree) -> str:
     return f"{only_copies_told(tree.tree, tree.only_copies)}. `envmedic prune` asks before it removes them"
 
 
-def _within(trees: list[_Known], limits: KeepLimits) -> list[_Known]:
-    """The longest beginning of `trees`, most useful first, that the limits allow."""
+def _within(trees: list[_Known], every: Sequence[_Known], limits: KeepLimits) -> list[_Known]:
+    """The longest beginning of `trees`, most useful first, that the limits allow; what of `every` is not in it goes."""
     spared = [item for item in trees if item.is_snapshot and not limits.snapshots]
     found = [item for item in trees if item not in spared]
     if limits.count is not None:
@@ -477,8 +479,11 @@ def _within(trees: list[_Known], limits: KeepLimits) -> list[_Known]:
         since = limits.since
         found = [item for item in found if (item.record.finished or item.record.started) >= since]
     if limits.size_bytes is not None:
-        while found and held_alone(*(item.directory.tree for item in found)) > limits.size_bytes:
-            found.pop()
+        names = {item.directory.transaction for item in (*found, *spared)}
+        going = [item for item in every if item.directory.transaction not in names]
+        # files that they share with trees that go are theirs alone afterwards
+        added = held_in_turn([item.directory.tree for item in (*found, *going)])
+        found = [item for item, total in zip(found, accumulate(added), strict=False) if total <= limits.size_bytes]
     return [*spared, *found]
 
 

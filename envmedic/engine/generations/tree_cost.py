@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _BLOCK = 512
@@ -17,17 +17,22 @@ def held_alone(*roots: Path) -> int:
     that is not among them, or in a cache, its blocks stay. Blocks that a file system shares (reflinks) count in full,
     since `stat` does not tell of them. Raises OSError.
     """
-    total = 0
-    left: dict[tuple[int, int], int] = {}
-    for root in roots:
+    return sum(held_in_turn(roots))
+
+
+def held_in_turn(roots: Sequence[Path]) -> list[int]:
+    """What each of `roots` adds to those before it, once those after it are gone; as `held_alone` counts."""
+    added = [0] * len(roots)
+    left: dict[tuple[int, int], tuple[int, int]] = {}
+    for number, root in enumerate(roots):
         for status in _entries(root):
             key = (status.st_dev, status.st_ino)
-            links = 0 if stat.S_ISDIR(status.st_mode) else left.get(key, status.st_nlink) - 1
-            if links:
-                left[key] = links
+            links, first = left.get(key, (status.st_nlink, number))
+            if stat.S_ISDIR(status.st_mode) or links == 1:
+                added[first] += status.st_blocks * _BLOCK
             else:
-                total += status.st_blocks * _BLOCK
-    return total
+                left[key] = (links - 1, first)
+    return added
 
 
 def _entries(root: Path) -> Iterator[os.stat_result]:
