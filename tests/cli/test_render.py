@@ -162,6 +162,9 @@ def test_a_diagnosis_is_a_sentence_with_its_proof_and_the_next_command() -> None
     assert "torchvision-ops · certain: the text and 1 fact agree; 1 other way to repair it with -v" in lines
     assert lines[-1] == "Next: envmedic plan --playbook nms-cuda -p '/my env'"
     assert "  - Change torch. More depends on it." in PLAIN.text(diagnosis_lines(diagnosis, detail=True))
+    advised = msgspec.structs.replace(FINDING, advice=("`envmedic plan --playbook x` shows it",))
+    lines = PLAIN.text(diagnosis_lines(msgspec.structs.replace(diagnosis, findings=(FINDING, advised))))
+    assert "    `envmedic plan --playbook x -p '/my env'` shows it" in lines
     unknown = Diagnosis(prefix=None, facts=None, verdict="unknown", reason="the text is empty")
     assert PLAIN.text(diagnosis_lines(unknown)) == [
         "? Not recognised by any playbook", "  the text is empty",

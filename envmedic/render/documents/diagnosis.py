@@ -6,8 +6,11 @@ import os
 import shlex
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from envmedic.model.findings import Diagnosis, Evidence, Finding, Obstacle, RepairOutlook
 from envmedic.render.documents.disagreement import Refusal, disagreement_table, refusals
+from envmedic.render.next_command import aimed
 from envmedic.render.style import size
 from envmedic.render.text import ELLIPSIS, Line, TextPart, Tone, joined, line, part, section, shortened, visible
 
@@ -42,6 +45,7 @@ def diagnosis_lines(diagnosis: Diagnosis, repair: str = "", *, detail: bool = Fa
 
     Without `detail` only the best finding has its proof, and of that the first few facts.
     """
+    diagnosis = _with_environment(diagnosis)
     first = diagnosis.findings[0] if diagnosis.findings else None
     mark, tone, sentence = headline(diagnosis)
     lines = [joined(part(f"{mark} ", tone), part(sentence, "bold")), *reasons(diagnosis)]
@@ -64,6 +68,13 @@ def diagnosis_lines(diagnosis: Diagnosis, repair: str = "", *, detail: bool = Fa
     lines += [*([line("")] if in_the_way else []), *in_the_way]
     lines += _footnote(first) if first is not None and not detail else []
     return [*lines, *_next(diagnosis, repair)]
+
+
+def _with_environment(diagnosis: Diagnosis) -> Diagnosis:
+    """`diagnosis` with the environment in the commands of its advice, which are then right in any shell."""
+    target = ("-p", visible(diagnosis.prefix)) if diagnosis.prefix else ()
+    findings = (replace(item, advice=tuple(aimed(text, target) for text in item.advice)) for item in diagnosis.findings)
+    return replace(diagnosis, findings=tuple(findings), advice=tuple(aimed(text, target) for text in diagnosis.advice))
 
 
 def headline(diagnosis: Diagnosis) -> tuple[str, Tone, str]:
