@@ -18,6 +18,8 @@ from envmedic.engine.store import swap
 from envmedic.engine.store.layout import Store
 from envmedic.errors import EnvmedicError, RecoveryNeeded
 from envmedic.linked_prefix import linked_tree, live_tree, real_prefix
+from envmedic.model.events import Notice
+from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions
 from envmedic.model.record import FINAL_STATES
 from envmedic.tree import fingerprint
@@ -108,8 +110,19 @@ def test_the_environment_becomes_a_link_and_each_exchange_replaces_it(memory: Pa
 def test_it_is_never_missing_once_it_is_a_link(memory: Path) -> None:
     """A reader sees the one version or the other, through a later repair, undos and redos."""
     world = linked_world(memory)
+    told: list[str] = []
+
+    def agree(_plan: Plan) -> bool:
+        told.extend(event.message for event in world.events if isinstance(event, Notice))
+        return True
+
+    world.confirm = agree
     record = world.apply()
-    assert any("will not exist" in note for note in record.notes)
+    assert ["becomes a symbolic link" in told[0], "will not exist" in told[1]] == [
+        True,
+        True,
+    ]  # before anybody is asked
+    assert told == list(record.notes[:2])
     with watched(world.prefix) as seen:
         for _ in range(5):
             world.undo()
