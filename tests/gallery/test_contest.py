@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.gallery.repair_gallery.__main__ import listed, main
 from tests.gallery.repair_gallery.case import Case
 from tests.gallery.repair_gallery.contest import Ended, Ending, as_line, compared, ended_as, from_line
 from tests.gallery.repair_gallery.faults import FAULTS
@@ -56,6 +57,18 @@ def test_tools_are_compared_over_the_environments_that_all_had() -> None:
     assert [line.split(" | ")[0] for line in table] == ["| tool", "| ---", "| mine", "| other"]
     assert table[2].split(" | ")[4:6] == ["1", ""], "left alone, and nothing changed: `y` is not counted"
     assert rows.endswith("1 environments, of 1 controls")
+
+
+def test_what_would_be_broken_is_counted_by_kind_and_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = [Case((ONE,)), Case((ONE,), last=True), Case((ONE, ONE)), Case((CONTROL,)), Case((CONTROL,))]
+    *names, blank, _, _, _, last = listed(cases).splitlines()
+    assert names == [case.name for case in cases]
+    assert (blank, last) == ("", "| all | 1 | 1 | 1 | 2 | 5 |")
+    assert main(["--list", "--only", "uv", "--only", "conda", "--folder", str(tmp_path / "gallery")]) == 0
+    assert capsys.readouterr().out.endswith("| all | 24 | 0 | 0 | 2 | 26 |\n")
+    assert not (tmp_path / "gallery").exists()
 
 
 def test_the_module_that_an_error_names() -> None:

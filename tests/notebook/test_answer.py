@@ -6,10 +6,14 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from envmedic.notebook import in_kernel
+from envmedic.notebook.answer import answer
 from tests.cli.support import Done, Shell
 from tests.envs.nms_cuda.case import BROKEN, Case
 
@@ -25,13 +29,13 @@ def ask(user: Shell, case: Case, **given: Any) -> Done:
 
 
 def test_the_last_error_and_the_next_command(user: Shell, case: Case) -> None:
-    answer = ask(user, case, modules={"torchvision": BROKEN}).document
-    assert answer["text"].startswith(f"✗ torchvision {BROKEN} does not work with torch")
-    last = answer["text"].splitlines()[-1]
+    told = ask(user, case, modules={"torchvision": BROKEN}).document
+    assert told["text"].startswith(f"✗ torchvision {BROKEN} does not work with torch")
+    last = told["text"].splitlines()[-1]
     assert last.startswith("Next: envmedic plan --log ")
     assert last.endswith(f".log -p {case.prefix}")
-    assert "Shut the kernel down before the repair" in answer["text"]
-    assert last.removeprefix("Next: ") in answer["html"]
+    assert "Shut the kernel down before the repair" in told["text"]
+    assert last.removeprefix("Next: ") in told["html"]
 
 
 def test_a_changed_package_comes_before_everything(user: Shell, case: Case) -> None:
@@ -52,6 +56,18 @@ def test_a_cell_is_kept_with_its_imports_and_not_with_its_secrets(user: Shell, c
     (file,) = cases.glob("*.json")
     assert json.loads(file.read_text())["argv"] == [str(case.python), str(program)]
     assert user.envmedic("diagnose", "--last", "-p", str(case.prefix)).code == 1
+
+
+def test_the_environment_that_envmedic_itself_runs_from_is_read(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(case.prefix))
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    question = {"schema": "envmedic.cell/1", "prefix": str(case.prefix), "python": str(case.python), "pid": os.getpid()}
+    told = answer(json.dumps(question | {"text": ERROR}).encode()).text
+    assert told.startswith(f"✗ torchvision {BROKEN} does not work with torch")
+    assert "Install envmedic into an environment of its own" in told
 
 
 def test_a_strange_question_is_refused_in_words(user: Shell, case: Case) -> None:

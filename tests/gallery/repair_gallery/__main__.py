@@ -10,6 +10,7 @@ import argparse
 import statistics
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
@@ -33,6 +34,9 @@ BY_RUN = 4
 def main(arguments: Sequence[str]) -> int:
     """Run the faults that are named (all by default), and stacks."""
     options = parse(arguments)
+    if options.list:
+        say(listed(chosen(options)))
+        return 0
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
     log = options.folder / (options.results or ("contest.jsonl" if options.tool else "results.jsonl"))
@@ -81,6 +85,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help=f"one of {', '.join((*TOOLS, *COMMANDS))}; or NAME=COMMAND with {{prefix}}, {{python}}, {{log}} or {{requirements}} in it",
     )
     parser.add_argument("--add", action="store_true", help="add to earlier results")
+    parser.add_argument(
+        "--list", action="store_true", help="name what would be broken, and count it by kind; make nothing"
+    )
     parser.add_argument("--table", action="store_true", help="print the table of earlier results")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where environments are made")
     return parser.parse_args(arguments)
@@ -100,6 +107,28 @@ def chosen(options: argparse.Namespace) -> list[Case]:
         for case in (*single, *stacks)
         if case.faults[0].base in bases and (not options.names or any(part in case.name for part in options.names))
     ]
+
+
+def listed(cases: Sequence[Case]) -> str:
+    """The names of cases, then a table of how many there are of each environment and kind."""
+    kinds = ("single faults", "`run`, then `apply --last`", "stacks", "controls")
+    counted: dict[str, Counter[str]] = {}
+    for case in cases:
+        kind = (
+            kinds[3]
+            if not case.faults[0].fault
+            else kinds[1]
+            if case.last
+            else kinds[2]
+            if case.faults[1:]
+            else kinds[0]
+        )
+        counted.setdefault(case.faults[0].base, Counter())[kind] += 1
+    rows = [("environment", *kinds, "all"), ("---", *["---:"] * (len(kinds) + 1))]
+    rows += [(base, *(str(of[kind] or "") for kind in kinds), str(of.total())) for base, of in counted.items()]
+    every = sum(counted.values(), Counter())
+    rows.append(("all", *(str(every[kind]) for kind in kinds), str(every.total())))
+    return "\n".join([*(case.name for case in cases), "", *(f"| {' | '.join(cells)} |" for cells in rows)])
 
 
 def tool(text: str) -> tuple[str, Tool]:
