@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from envmedic import xdg
 from envmedic.errors import EnvironmentBusy, EnvmedicError, InputError, Interrupted
 from envmedic.model.events import Event
-from envmedic.render.progress.repair_state import Asked, Repair
 from envmedic.tui.command_lines import apply_line
 from envmedic.tui.effects.jobs import BackgroundJob, Token
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from envmedic.model.plan import Plan
     from envmedic.model.ports import ApplyOptions, Exchange
     from envmedic.model.record import Record
+    from envmedic.render.progress.repair_state import Asked, Repair
     from envmedic.tui.effects.base import Effects
     from envmedic.tui.effects.jobs import Jobs
     from envmedic.tui.session import AppState
@@ -101,6 +101,8 @@ class Repairs:
 
     def start(self, prepared: Prepared, wish: RepairRequest, options: ApplyOptions, *, asks: bool) -> bool:
         """Carry out what was prepared; returns False, and says why, where something else is being changed."""
+        from envmedic.render.progress.repair_state import Repair
+
         # one change at a time: an undo beside a repair would take the environment from under it
         busy = self._front.jobs.unfinished()
         if busy:
