@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -18,7 +19,7 @@ from envmedic.model.consumers import Consumer
 from envmedic.model.facts import Environment, Facts
 from envmedic.model.findings import Finding
 from envmedic.model.plan import FileRepair
-from envmedic.model.playbook import LoadedPlaybook, RemedyStep
+from envmedic.model.playbook import Condition, LoadedPlaybook, RemedyStep
 from envmedic.model.registries.check_kinds import CONSUMER_CHECKS, GPU_CHECKS, PROFILES
 from envmedic.planner import import_targets
 from envmedic.planner.proposal import Proposal
@@ -35,6 +36,8 @@ _COMPILES_WITH = re.compile(
     r"torch|(pytorch-)?triton|setuptools|nvidia-.+|cuda-.+|(gcc|gxx|clang|clangxx|sysroot|binutils|ld)(_.+)?"
 )
 """Distributions and conda packages that torch.compile compiles with."""
+_LATENT = {"missing-requirement": "requirements.missing", "unmet-requirement": "requirements.conflicts"}
+"""Playbooks that a user names for what nothing is known to fail by, and the facts that show it."""
 
 
 @dataclass(frozen=True)
@@ -210,11 +213,15 @@ def _names(check: str, state: ExpectedEnvironment) -> tuple[str, ...]:
 
 def _facts(loaded: LoadedPlaybook, finding: Finding) -> Check:
     """Return the check that facts no longer confirm the fault. Where they never did, it is only informative."""
+    asked = Confirmation.of(loaded.playbook, finding.groups)
+    shown = _LATENT.get(loaded.playbook.id) if finding.signature is None else None
+    if asked is not None and shown is not None:  # conditions of a text, which is not there, would never be met
+        asked = replace(asked, when=Condition(any=(asked.when, Condition(fact=shown, operator="exists"))))
     return Check(
         name=FACTS,
         role="playbook" if finding.confirmed is True else "informative",
         arguments=(loaded.playbook.id,),
-        confirmation=Confirmation.of(loaded.playbook, finding.groups),
+        confirmation=asked,
     )
 
 

@@ -36,3 +36,17 @@ def test_a_module_that_nobody_requires_is_left_alone(tmp_path: Path) -> None:
     done = case.apply("--log", str(case.log()))
     assert done.code == 1
     assert "knows no repair" in done.told()
+
+
+def test_named_without_a_text_it_is_proven_by_the_requirements_alone(tmp_path: Path) -> None:
+    case = build(tmp_path, "starlette==0.36.3")
+    done = case.envmedic(
+        "apply", "-p", str(case.prefix), "--playbook", "missing-requirement", "--yes", "--no-gpu", "--json"
+    )
+    assert done.code == 0, done.told()
+    before, after = (
+        [item["status"] for item in done.document[key] if item["check"] == "facts missing-requirement"]
+        for key in ("checks_before", "checks_after")
+    )
+    assert (before, after) == (["fail"], ["pass"])
+    assert case.run().out == WORKS
