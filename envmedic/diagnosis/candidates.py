@@ -29,12 +29,16 @@ TRUST_LEFT_BY_FACTS = 0.4
 WORDS_ALONE = 0.05
 """Confidence of a signature whose words say nothing without facts: it gives no finding then."""
 PASSING_GUESS = 0.45
-"""Most confidence of what only the form of a sentence tells, where that is a warning."""
+"""Most confidence of what only the form of a sentence tells, where that is a warning or a tale."""
 _LINES_OF_A_WARNING = 8
 """Length of a warning in lines; only its first line is marked as a warning."""
 ONE_MESSAGE = 3
 """Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
 _RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception|BadZip[Ff]ile)(?=:|$)")
+_TALE = re.compile(r"(?:^|[^\w'])(?:I(?:'(?:m|ve|d|ll))?|[Ww]e|[Mm]y|[Oo]ur) [a-z]|\bi (?:just|have|am|get|got|tried|try|want|need) ")
+"""Words by which people tell of what they did; programs do not speak of themselves."""
+_BEGINNING = 60
+"""Characters of a line in which a message names its error, where it is no word of a tale."""
 NO_FAULT: Final = "not-an-env-problem"
 _FORM: Final = "form"
 """How the ids of signatures begin that match what a text says in any words (`playbook.matching.forms`)."""
@@ -82,8 +86,8 @@ class Cause:
         if self.signature is None:
             return FACTS_ALONE
         stated = self.signature.confidence
-        if self.by_form and self.passing:
-            # a guess about a line after which the program went on
+        if self.by_form and (self.passing or self.told):
+            # a guess about a line after which the program went on, or about what somebody says of it
             stated = min(stated, PASSING_GUESS)
         if self.confirmed:
             # at least as sure as the same facts without any text: a weak signature must not lower them
@@ -131,6 +135,13 @@ class Cause:
             elif max(match.line_number - line, match.part - part) > _LINES_OF_A_WARNING:
                 return False
         return bool(self._telling)
+
+    @cached_property
+    def told(self) -> bool:
+        """Whether only a person's own words name it, and no message of a program."""
+        return bool(self._telling) and all(
+            _TALE.search(match.line) and not _RAISED.search(match.line[:_BEGINNING]) for match in self._telling
+        )
 
     @cached_property
     def raised(self) -> bool:

@@ -162,3 +162,17 @@ APPLE = (
 )  # fmt: skip
 def test_words_that_two_causes_share(text: str, faults: list[str]) -> None:
     assert [item.fault for item in judged(text).findings if item.confidence >= 0.4] == faults
+
+
+@pytest.mark.parametrize(
+    ("text", "certain"),
+    [
+        ("boxd: the graphics driver of this machine is outdated, boxes want a later one", True),
+        ("and then I read that the graphics driver of this machine is outdated", False),
+        ("OSError: the graphics driver is outdated, as I said", True),
+    ],
+)
+def test_what_somebody_tells_is_surer_in_a_message_than_in_a_tale(*, text: str, certain: bool) -> None:
+    best = judged(text).findings[0]
+    assert best.fault == "driver-too-old"
+    assert (best.confidence >= 0.5) is certain

@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 200
 _FAILING = re.compile(
     rb"(?i)error|exception|(?<!de)fault|\b(?:traceback|fatal|fail|abort|kill|terminat|not able to|can ?not|can't|could ?n[o']t|unable"
     rb"|missing|no module|not (?:found|available|compiled|supported|compatible|installed|permitted)|undefined|invalid|illegal"
-    rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
+    rb"|panic|(?:core )?dumped|mismatch|incompat|unsupported|unavailable|denied|refused|time[ds]? ?out|exit (?:code|status)|out of|lost"
     rb"|corrupt|broken|signal|does ?n[o']t|does not|will not|must|nan\b|crash|\bhangs?\b|\bhung\b|stuck|freez|frozen|\berr\b)"
     rb"|^\W{0,4}#\d{1,3} +0x[0-9a-f]{6,16} in "  # frames of a debugger, which is asked where something failed
     rb"|unexpected (?:keyword|positional|key)|fehler|nicht |erreur|introuvable|impossible|\berro\b|falh|fallo|[\xd0-\xd3\xd8-\xdb\xe3-\xed][\x80-\xbf]"

@@ -296,7 +296,7 @@ FORMS: Final = (
         r"core dumped|access violation|(?:free|malloc|realloc|munmap_chunk)\(\)|double free|"
         r"corrupted (?:size|double|unsorted|top)|heap corruption|stack smashing|exception_access_violation|"
         r"status_(?:access_violation|illegal)|exit(?:ed)?[\w ]{0,16}code:? (?:-11|-6|-4|-7|13[2459])\b|"
-        r"signal (?:11|6|4|7)\b|abnormal(?:ly)? terminat|kernel (?:appears to have |has )?died",
+        r"signal (?:11|6|4|7)\b|abnormal(?:ly)? terminat|kernel (?:appears to have |has |keeps )?(?:died|dies|dying)",
     ),
 )
 
