@@ -35,7 +35,9 @@ _LINES_OF_A_WARNING = 8
 ONE_MESSAGE = 3
 """Distance in lines (or parts of a line) within which two matches belong to one message and its traceback."""
 _RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception|BadZip[Ff]ile)(?=:|$)")
-_TALE = re.compile(r"(?:^|[^\w'])(?:I(?:'(?:m|ve|d|ll))?|[Ww]e|[Mm]y|[Oo]ur) [a-z]|\bi (?:just|have|am|get|got|tried|try|want|need) ")
+_TALE = re.compile(
+    r"(?:^|[^\w'])(?:I(?:'(?:m|ve|d|ll))?|[Ww]e|[Mm]y|[Oo]ur) [a-z]|\bi (?:just|have|am|get|got|tried|try|want|need) "
+)
 """Words by which people tell of what they did; programs do not speak of themselves."""
 _BEGINNING = 60
 """Characters of a line in which a message names its error, where it is no word of a tale."""
