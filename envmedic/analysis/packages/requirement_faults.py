@@ -94,8 +94,9 @@ def _conflicts(every: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _missing(every: Sequence[Demand]) -> tuple[Demand, ...]:
-    """Missing distributions outside the subjects of other facts."""
-    return tuple(item for item in every if not item.met and item.found is None and not _has_own_facts(item.name))
+    """Missing distributions outside the subjects of other facts; those of NumPy are about an installed one."""
+    absent = (item for item in every if not item.met and item.found is None)
+    return tuple(item for item in absent if item.name == "numpy" or not _has_own_facts(item.name))
 
 
 def _has_own_facts(name: str) -> bool:

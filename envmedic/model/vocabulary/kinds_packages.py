@@ -15,7 +15,7 @@ KINDS: tuple[FactKind, ...] = (
         name="requirements.missing",
         type="strings",
         doc="requirements of installed distributions on what is not installed at all, one sentence each; what the "
-        "torch family, NVIDIA's libraries and NumPy are asked for is told by facts of their own",
+        "torch family and NVIDIA's libraries are asked for is told by facts of their own",
     ),
     FactKind(
         name="requirements.missing-modules",

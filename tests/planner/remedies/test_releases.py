@@ -22,6 +22,12 @@ def test_what_is_missing_comes_in_a_release_that_all_accept() -> None:
     assert of("missing-requirement", *apps, dist("rich", "13.0"), dist("tqdm", "4.0")) == ()
 
 
+def test_a_numpy_that_is_gone_is_missing_like_any_other() -> None:
+    tables = dist("pandas", "3.1", "numpy>=2.0.2")
+    assert of("missing-requirement", tables) == ("numpy>=2.0.2",)
+    assert of("missing-requirement", tables, dist("numpy", "1.26.4")) == ()
+
+
 @pytest.mark.parametrize(
     ("module", "name"), [("six", "six"), ("yaml", "pyyaml"), ("typing_extensions", "typing-extensions")]
 )
