@@ -147,6 +147,7 @@ REPAIR_PACKAGES = {
     "rattler": "py-rattler",
     "rich": "textual",
     "textual": "textual",
+    "tomlkit": "tomlkit",
     "uv": "uv",
 }
 """Modules of the extra ``repair`` by the package that brings them."""

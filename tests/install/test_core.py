@@ -108,9 +108,9 @@ def test_it_diagnoses_a_log_and_an_environment(core: Path, variables: dict[str, 
 
 
 def test_a_new_home_validates_no_playbook(core: Path, variables: dict[str, str], tmp_path: Path) -> None:
-    """The wheel holds them compiled, with the literals that a text is searched for."""
+    """The wheel holds them compiled; the literals that a text is searched for are worked out."""
     ran(core, variables, "diagnose", "--log-only", "-", "--json", stdin=LOG)
-    assert not (tmp_path / ".cache").exists()
+    assert [path.name for path in (tmp_path / ".cache" / "envmedic").iterdir()] == ["derived"]
 
 
 def test_it_runs_a_program_and_diagnoses_its_end(core: Path, variables: dict[str, str], prefix: Path) -> None:

@@ -104,6 +104,15 @@ def test_what_comes_with_others_is_limited(tmp_path: Path, index: str, more: str
     assert lock.diff == "array 2.0 -> 1.0\n"
 
 
+def test_without_the_extra_repair_a_limit_names_what_it_takes(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = project(tmp_path, index)
+    monkeypatch.setitem(sys.modules, "tomlkit", None)
+    with pytest.raises(NoEditError, match=r"takes tomlkit: pip install 'envmedic\[repair\]'"):
+        project_edit.make(environment, ["array<2"], {"array": "1.0"}, offline=True)
+
+
 def test_a_lock_that_would_move_others_is_not_written(tmp_path: Path, index: str) -> None:
     more = '[dependency-groups]\ndev = ["tool"]\n'
     environment = project(tmp_path, index, more, installed="vision 2.0, array 2.0, tool 2.0")

@@ -19,11 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tomlkit
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
-from tomlkit.exceptions import TOMLKitError
 
 from envmedic import safe_io, toml
 from envmedic.installers.projects import project_copy, project_tools
@@ -211,6 +209,11 @@ def _named(listed: object) -> Iterator[str]:
 
 def _limit(path: Path, requirements: Sequence[str]) -> None:
     """Add to the constraints of the manifest, whose layout and comments stay; a limit on the same name goes."""
+    try:
+        import tomlkit
+        from tomlkit.exceptions import TOMLKitError
+    except ImportError as error:
+        raise NoEditError(f"adding to {path.name} takes tomlkit: pip install 'envmedic[repair]'") from error
     try:
         document = tomlkit.parse(path.read_text(encoding="utf-8"))
         tool = document.setdefault("tool", tomlkit.table(is_super_table=True))

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import tomlkit
+import tomli_w
 from msgspec import structs
 from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
@@ -265,7 +265,7 @@ def _settings(options: UvOptions, folder: Path) -> tuple[str, ...]:
     if options.settings is None:
         return ()
     path = folder / "uv.toml"
-    path.write_text(tomlkit.dumps(options.settings), encoding="utf-8")
+    path.write_text(tomli_w.dumps(options.settings), encoding="utf-8")
     return (f"--config-file={path}",)
 
 
