@@ -122,7 +122,9 @@ def test_without_locks_each_unpacks_and_the_first_one_wins(unit: Path, tmp_path:
     wait_for_parts(tmp_path, 2)
     with fifo.open("w") as waiting:
         waiting.write("go on\n" * 2)
-    assert [ended(one) for one in both] == [(0, SAID, "")] * 2
+        waiting.flush()
+        # open until both have read: who comes to a pipe that nobody writes to any more waits for ever
+        assert [ended(one) for one in both] == [(0, SAID, "")] * 2
     assert kept(tmp_path) == [".lock", "whole"]
 
 
