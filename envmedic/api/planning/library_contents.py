@@ -51,7 +51,8 @@ def with_contents(settings: Settings, playbooks: Sequence[LoadedPlaybook], facts
     if not names and not files:
         return facts
     if names:
-        message = f"comparing the libraries of {len(names)} packages with their recorded hashes"
+        of = f"of {len(names)} packages" if len(names) > 1 else f"of {min(names)}"
+        message = f"comparing the libraries {of} with their recorded hashes"
         settings.stream.emit(Notice(code="library-hashes", message=message))
     return msgspec.structs.replace(facts, environment=library_hashes.compare(environment, names, files))
 
