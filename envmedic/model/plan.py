@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Final, Literal
 
+from envmedic.counts import counted
 from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
@@ -168,7 +169,7 @@ class Relocate(Model, frozen=True, kw_only=True, tag="relocate"):
     def describe(self) -> str:
         """One line for people."""
         also = "".join(f", and {old} to {new}" for old, new in sorted(self.sources.items()))
-        count = f" of {len(self.programs)} scripts" if self.programs else ""
+        count = f" of {counted(len(self.programs), 'script')}" if self.programs else ""
         return f"rewrite paths{count}, activation and settings from {self.former} to the environment's own{also}"
 
 

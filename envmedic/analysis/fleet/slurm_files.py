@@ -9,6 +9,7 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 
+from envmedic.counts import counted
 from envmedic.model.answers.rollout import FleetPlan, NodeSettings, SharedEnvironment, Stage
 
 UNIT = "unit.sh"
@@ -99,7 +100,7 @@ def rollout(fleet: FleetPlan, settings: NodeSettings, stages: Sequence[Stage], f
     files = {node: item.file for item in fleet.classes for node in item.nodes}
     lines = _submission("fleet rollout", folder, "results", UNIT, drain=settings.drain)
     for stage in stages:
-        lines += [f"# {stage.name}: {len(stage.nodes)} machines, of which {stage.allowed} may fail", "jobs="]
+        lines += [f"# {stage.name}: {counted(len(stage.nodes), 'machine')}, of which {stage.allowed} may fail", "jobs="]
         lines += [f"submit {node} {files[node]}" for node in stage.nodes]
         if stage.allowed == 0:
             lines.append('after="afterok$jobs"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from envmedic.counts import counted
 from envmedic.errors import InputError
 from envmedic.model.answers.rollout import ClassOfPlan, RolloutWish, Stage, StagesLeft
 
@@ -69,6 +70,4 @@ def left(all_stages: Sequence[Stage], done: Collection[str], failed: Mapping[str
 def _stopped(stage: Stage, wrong: Sequence[str], failed: Mapping[str, str]) -> str:
     if stage.name == CANARY:
         return f"the canary {wrong[0]} failed: {failed[wrong[0]]}"
-    return (
-        f"{len(wrong)} machines of batch {stage.name} failed, where {stage.allowed} may: {wrong[0]}: {failed[wrong[0]]}"
-    )
+    return f"{counted(len(wrong), 'machine')} of batch {stage.name} failed, where {stage.allowed} may: {wrong[0]}: {failed[wrong[0]]}"

@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from envmedic.counts import counted
 from envmedic.engine.fs import trash
 from envmedic.engine.generations import carry_over, project_files, undo_losses
 from envmedic.engine.generations.finish import conclude, exchange_again, note_only_copies, recoverable
@@ -333,7 +334,8 @@ def _ask(session: TransactionContext, loss: Loss, accept: Accept | None) -> None
     if accept is None:
         names = (*loss.damaged, *loss.changed)
         raise PreflightError(
-            f"{session.prefix} has changed since: {len(names)} files would not be as they are now",
+            f"{session.prefix} has changed since: "
+            f"{counted(len(names), 'file would not be as it is now', 'files would not be as they are now')}",
             cause=_reason(loss),
             hint="Save what you need, then accept it (--yes)",
             details=names,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from envmedic.counts import counted
 from envmedic.errors import EnvironmentBusy
 from envmedic.tree import fingerprint as tree
 
@@ -36,7 +37,7 @@ def changed_meanwhile(prefix: Path, names: Sequence[str], when: str) -> Environm
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return EnvironmentBusy(
         f"{prefix} was changed {when}",
-        cause=f"{len(names)} files differ: {', '.join(first)}{more}",
+        cause=f"{counted(len(names), 'file differs', 'files differ')}: {', '.join(first)}{more}",
         hint="The environment is as those changes left it. Run the same command again when nothing else works on it",
         details=first,
     )

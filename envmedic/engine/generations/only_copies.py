@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from envmedic.counts import counted
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.model.record import State
 from envmedic.tree import fingerprint
@@ -66,4 +67,5 @@ def only_copies_told(tree: str | Path, names: Sequence[str]) -> str:
         return f"{tree} cannot be compared, and may have files that exist nowhere else"
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = ", ".join(names[:_LISTED])
-    return f"Only {tree} has these {len(names)} files as they are there: {listed}{more}"
+    what = counted(len(names), "file as it is there", "files as they are there")
+    return f"Only {tree} has {what}: {listed}{more}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envmedic import safe_io
+from envmedic.counts import counted
 from envmedic.engine.fs.safe_paths import locate, replace_file
 from envmedic.engine.stage import relocate
 from envmedic.engine.store.workspace import Workplace
@@ -49,7 +50,7 @@ def carry_out(step: FileRepair, place: Workplace) -> str:
 
 def _relocate(step: Relocate, place: Workplace) -> str:
     done, left = relocate.rewrite_former(place.tree, Path(step.former), place.runner.python.parent.parent, step.sources)
-    told = f"{len(done.rewritten)} files rewritten"
+    told = f"{counted(len(done.rewritten), 'file')} rewritten"
     return f"{told}; left as they are: {', '.join(left)}" if left else told
 
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from envmedic import __version__
+from envmedic.counts import counted
 from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.durable import make_directory
@@ -477,7 +478,10 @@ def _note_changes(run: Run) -> None:
         run.transaction.note(notes=(*run.transaction.record.notes, f"It could not be compared at the end: {error}"))
         return
     if names:
-        text = f"{len(names)} files of {run.session.prefix} changed during the repair: {', '.join(tree.readable(names[:LISTED]))}"
+        text = (
+            f"{counted(len(names), 'file')} of {run.session.prefix} changed during the repair: "
+            f"{', '.join(tree.readable(names[:LISTED]))}"
+        )
         run.transaction.note(notes=(*run.transaction.record.notes, text))
         run.session.notice("changed-meanwhile", text)
 

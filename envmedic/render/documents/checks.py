@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from envmedic.counts import counted
 from envmedic.model.checks import Outcome, Status, Verification, name_of
 from envmedic.render.documents.gpu_health import gpu_health_lines
 from envmedic.render.style import duration
@@ -27,7 +28,9 @@ def outcome_lines(outcomes: Sequence[Outcome]) -> list[Line]:
     shown = [item for item in outcomes if not (collapse and item in imports) and id(item) not in hidden]
     lines = [*table(list(map(_row, shown))), *_gpu_lines(shown)]
     if collapse:
-        lines.append(line(f"  {len(imports)} imports passed in {duration(sum(item.seconds for item in imports))}"))
+        lines.append(
+            line(f"  {counted(len(imports), 'import')} passed in {duration(sum(item.seconds for item in imports))}")
+        )
     return lines + _alike_lines(alike)
 
 
@@ -154,7 +157,9 @@ def comparison_lines(before: Sequence[Outcome], after: Sequence[Outcome]) -> lis
         rows.append((_name(item), _place(item), first, last, duration(item.seconds), note))
     lines = table([("check", "device", "before", "after", "time", ""), *rows]) if rows else []
     lines += _gpu_lines(item for item in named if _where(item) not in proven)
-    lines += [line(f"  {len(items)} checks pass on {where}") for where, items in proven.items()]
+    lines += [
+        line(f"  {counted(len(items), 'check passes', 'checks pass')} on {where}") for where, items in proven.items()
+    ]
     if passed:
         # most imports are asked after the steps alone: what they did before is asked of one that fails
         known = " as before" if None not in passed else ""

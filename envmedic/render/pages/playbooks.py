@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from envmedic.counts import counted
 from envmedic.errors import EnvmedicError, InvalidPlaybook
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
@@ -90,7 +91,11 @@ def filtered(items: Sequence[Book], fault: str | None) -> tuple[Book, ...]:
 def counts(items: Sequence[Book], fault: str | None) -> str:
     """The number of playbooks, for the title."""
     own, bad = sum(item.own for item in items), sum(bool(item.mistakes) for item in items)
-    told = [f"{len(items)} playbooks", *([f"{own} yours"] if own else []), *([f"{bad} with mistakes"] if bad else [])]
+    told = [
+        counted(len(items), "playbook"),
+        *([f"{own} yours"] if own else []),
+        *([f"{bad} with mistakes"] if bad else []),
+    ]
     return ", ".join(told) + (f"; only {fault}" if fault else "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from envmedic.counts import counted
 from envmedic.model.checks import Outcome, Status
 from envmedic.model.record import Record
 from envmedic.render.cells import end, middle, padded, width
@@ -114,7 +115,7 @@ def _imports(rows: Sequence[CheckRow], *, wide: bool) -> list[TextPart]:
     sides = ([row.before for row in rows], [row.after for row in rows], [row.smoke for row in rows])
     before, after, smoke = ([item for item in side if item is not None] for side in sides)
     return [
-        TextPart(f"{len(rows)} imports"),
+        TextPart(counted(len(rows), "import")),
         TextPart("", "dim"),
         _count(before, len(rows)),
         _count(after, len(rows)),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from envmedic.counts import counted
 from envmedic.model.answers.fleet import FleetStatus, NodeEnd, NodeStatus
-from envmedic.render.documents.answers.fleet import END_TONES, counted
+from envmedic.render.documents.answers.fleet import END_TONES
 from envmedic.render.reports.page import told, whole
 
 _MARKS: Mapping[NodeEnd, str] = {

@@ -13,6 +13,7 @@ from envmedic.conda_meta import records as meta
 from envmedic.conda_meta import specs as match_specs
 from envmedic.conda_meta.packages import packages
 from envmedic.conda_meta.records import PrefixRecord, Records
+from envmedic.counts import counted
 from envmedic.installers.conda.configuration import spec_matching
 from envmedic.installers.conda.install import by_conda, by_rattler, install_verification
 from envmedic.installers.conda.install.change_job import ChangeJob
@@ -46,7 +47,7 @@ def carry_out(change: CondaChange, prefix: Path, runner: Runner, emit: Emit, tim
     _finish(job, before, after, text)
     # An update is both removed and installed.
     went = len({item.name for item in change.remove} - {item.name for item in change.install})
-    return f"{len(change.install)} packages installed, {went} removed; {files} files verified"
+    return f"{counted(len(change.install), 'package')} installed, {went} removed; {counted(files, 'file')} verified"
 
 
 def _compile(job: ChangeJob, after: Records[PrefixRecord]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from envmedic.counts import counted
 from envmedic.model.answers.content import ContentDifference
 from envmedic.model.answers.fleet import Drift, FleetClass, FleetDiagnosis, FleetStatus, NodeEnd, SilentNode, Survey
 from envmedic.render.documents.diagnosis import headline, sureness
@@ -121,8 +122,3 @@ def some(names: Iterable[str]) -> str:
     known = list(names)
     more = len(known) - _MOST_NODES
     return " ".join(known[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
