@@ -201,7 +201,7 @@ def test_a_check_that_writes_through_a_hard_link_is_told(world: World) -> None:
     check = Check(name="fam-imports", role="playbook", arguments=(write,))
     record = world.apply(msgspec.structs.replace(world.plan(), checks=(check,)))
     assert record.state == "aborted"
-    text = f"1 files of {world.prefix} changed during the repair: {SITE}/other1/__init__.py"
+    text = f"1 file of {world.prefix} changed during the repair: {SITE}/other1/__init__.py"
     assert text in record.notes
     assert text in [event.message for event in world.events if isinstance(event, Notice)]
 
