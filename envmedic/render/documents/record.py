@@ -189,7 +189,10 @@ def _project(record: Record) -> list[Line]:
         "left": f"{names} in {edit.folder} stay as they are, since they were edited after the plan was made",
     }
     if record.project == "left" and record.environment == "restored":
-        told["left"] = f"{names} in {edit.folder} stay as they are, since they were edited after the repair"
+        told["left"] = (
+            f"{names} in {edit.folder} stay as they are, since they were edited after the repair; "
+            "the project's next sync installs what they say"
+        )
     lines = [joined(part("Project", "bold"), "      ", told[record.project])]
     for item in record.project_left:
         if item.since:
