@@ -35,8 +35,10 @@ version = "1"
 [tool.poetry.dependencies]
 python = "^3.10"
 numpy = ">=1.24"
+torch = {version = "^2.5", source = "mirror"}
 [tool.poetry.group.dev.dependencies]
 pytest = "*"
+plots = [{git = "https://git.example.org/plots", markers = "sys_platform == 'linux'"}, {path = "../plots"}]
 [[tool.poetry.source]]
 name = "mirror"
 url = "https://mirror.example.org/simple/"
@@ -151,6 +153,21 @@ def test_a_project_of_poetry(prefix: Path) -> None:
         "poetry", "poetry.lock", ("poetry", "install"), ("dev",)
     )  # fmt: skip
     assert found.indexes == (ProjectIndex(name="mirror", url="https://mirror.example.org/simple/", explicit=True),)
+    assert [(item.name, item.kind, item.value) for item in found.sources] == [
+        ("torch", "index", "mirror"),
+        ("plots", "git", "https://git.example.org/plots"),
+        ("plots", "path", "../plots"),
+    ]
+
+
+def test_a_source_of_pdm_may_be_for_some_packages(prefix: Path) -> None:
+    text = '[[tool.pdm.source]]\nname = "mirror"\nurl = "https://mirror.example.org/simple/"\ninclude_packages = ["torch", "torch*"]\n'
+    found = observed(prefix, pyproject_toml=text)
+    assert found is not None
+    assert [(item.name, item.kind, item.value) for item in found.sources] == [
+        ("torch", "index", "mirror"),
+        ("torch*", "index", "mirror"),
+    ]
 
 
 @pytest.mark.parametrize(("name", "text", "line"), [("poetry.lock", POETRY_LOCK, 4), ("pdm.lock", PDM_LOCK, 7)])

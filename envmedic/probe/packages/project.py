@@ -57,7 +57,7 @@ def observe(prefix: Path, variables: Mapping[str, str] = os.environ) -> Project 
         sync=_SYNC.get(tool, ()) if own else (),
         exact=tool in _EXACT,
         groups=tuple(dict.fromkeys(_groups(content))),
-        sources=tuple(_sources(_table(content, "tool", "uv", "sources"))) if tool == "uv" else (),
+        sources=tuple(_sources(content, tool)),
         indexes=tuple(_indexes(folder, content, tool)),
     )
 
@@ -125,15 +125,36 @@ def _groups(content: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(content, *path)
 
 
-def _sources(stated: Mapping[str, Any]) -> Iterator[ProjectSource]:
-    """The entries of ``[tool.uv.sources]``; a distribution has several where they depend on markers."""
-    for name, value in stated.items():
+def _sources(content: Mapping[str, Any], tool: ProjectTool) -> Iterator[ProjectSource]:
+    """Where a tool's own table says that distributions come from; one has several where they depend on markers."""
+    if tool == "uv":
+        yield from _stated(_table(content, "tool", "uv", "sources"), "index")
+    if tool == "poetry":
+        groups = _table(content, "tool", "poetry", "group")
+        for table in (
+            _table(content, "tool", "poetry", "dependencies"),
+            _table(content, "tool", "poetry", "dev-dependencies"),
+            *(_table(groups, name, "dependencies") for name in groups),
+        ):
+            yield from _stated(table, "source")
+    if tool == "pdm":
+        listed = _table(content, "tool", "pdm").get("source")
+        for item in listed if isinstance(listed, list) else ():
+            names = item.get("include_packages") if isinstance(item, dict) else None
+            for name in names if isinstance(names, list) else ():
+                yield ProjectSource(name=str(name), kind="index", value=str(item.get("name", "")))
+
+
+def _stated(table: Mapping[str, Any], index: str) -> Iterator[ProjectSource]:
+    """The entries of a table by distribution; `index` is the key that names an index."""
+    for name, value in table.items():
         for item in value if isinstance(value, list) else [value]:
             if not isinstance(item, dict):
                 continue
             for kind in ("index", "git", "url", "path"):
-                if isinstance(item.get(kind), str):
-                    yield ProjectSource(name=name, kind=kind, value=redact_url(item[kind]))
+                stated = item.get(index if kind == "index" else kind)
+                if isinstance(stated, str):
+                    yield ProjectSource(name=name, kind=kind, value=redact_url(stated))
             if item.get("workspace") is True:
                 yield ProjectSource(name=name, kind="workspace", value="")
 
