@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import Final, Literal
 
-from envmedic.counts import counted
 from envmedic.model.answers.content import EnvironmentClass
 from envmedic.model.base import Model
 from envmedic.model.checks import Check
@@ -14,6 +13,7 @@ from envmedic.model.facts import Host, Origin
 from envmedic.model.findings import Finding, Obstacle
 from envmedic.model.pins import LiftedPin, NextSync, ProjectEdit
 from envmedic.model.registries.faults import Fault
+from envmedic.wording import counted
 
 PLAN_SCHEMA: Final = "envmedic.plan/1"
 Purpose = Literal["repair", "install", "snapshot"]

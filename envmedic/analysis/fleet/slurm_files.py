@@ -9,8 +9,8 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 
-from envmedic.counts import counted
 from envmedic.model.answers.rollout import FleetPlan, NodeSettings, SharedEnvironment, Stage
+from envmedic.wording import counted
 
 UNIT = "unit.sh"
 """The script of a job."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from envmedic.counts import counted
 from envmedic.errors import InputError
 from envmedic.model.answers.rollout import ClassOfPlan, RolloutWish, Stage, StagesLeft
+from envmedic.wording import counted
 
 CANARY = "canary"
 _SIZE = re.compile(r"\d{1,6}|\d{1,3}(?:\.\d{1,3})?%")

@@ -15,7 +15,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from envmedic.counts import counted
 from envmedic.engine.fs import trash
 from envmedic.engine.generations import carry_over, project_files, undo_losses
 from envmedic.engine.generations.finish import conclude, exchange_again, note_only_copies, recoverable
@@ -50,6 +49,7 @@ from envmedic.model.events import Emit, EventStream, Notice, Progress, StageFini
 from envmedic.model.plan import Change
 from envmedic.model.record import Generation, History, KeepLimits, KeptTree, NewFiles, Record
 from envmedic.tree.fingerprint import readable
+from envmedic.wording import counted
 
 FOUND = "found"
 """As the target of an undo: the environment before the first repair."""

@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from envmedic.counts import counted
 from envmedic.errors import EnvironmentBusy
 from envmedic.tree import fingerprint as tree
+from envmedic.wording import counted
 
 LISTED = 10
 

@@ -8,10 +8,10 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from envmedic.counts import counted
 from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.model.record import State
 from envmedic.tree import fingerprint
+from envmedic.wording import counted
 
 WHOLE_TREE = "."
 """Stands for all files of a tree that cannot be compared."""

@@ -24,7 +24,7 @@ from envmedic.engine.store.layout import TransactionDirectory
 from envmedic.errors import RECOVERABLE, PreflightError, RecoveryNeeded, StalePlan
 from envmedic.model.base import to_json
 from envmedic.model.pins import EditedFile, FileDifference, ProjectEdit
-from envmedic.text_diff import unified
+from envmedic.wording import unified
 
 _SAVED = ".saved"
 

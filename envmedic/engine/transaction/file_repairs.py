@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envmedic import safe_io
-from envmedic.counts import counted
 from envmedic.engine.fs.safe_paths import locate, replace_file
 from envmedic.engine.stage import relocate
 from envmedic.engine.store.workspace import Workplace
 from envmedic.model.plan import FileRepair, MakeExecutable, ProgramScript, Relocate, ReplaceBase
+from envmedic.wording import counted
 
 _READ = 0o444
 _PYTHONS = ("python", "python3", *(f"python3.{minor}" for minor in range(6, 30)))

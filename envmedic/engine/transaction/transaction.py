@@ -12,7 +12,6 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from envmedic import __version__
-from envmedic.counts import counted
 from envmedic.engine.clone import losses
 from envmedic.engine.clone.clone import clone
 from envmedic.engine.fs.durable import make_directory
@@ -58,6 +57,7 @@ from envmedic.model.plan import Plan
 from envmedic.model.ports import ApplyOptions, CheckRunner, EnginePorts, Exchange, Runner
 from envmedic.model.record import KeepLimits, Record
 from envmedic.tree import fingerprint as tree
+from envmedic.wording import counted
 
 
 def apply(

@@ -29,7 +29,7 @@ from envmedic.installers.projects.project_copy import LARGEST, NoEditError, tabl
 from envmedic.model.facts import Environment
 from envmedic.model.pins import EditedFile, Project, ProjectEdit
 from envmedic.redact import redact_text
-from envmedic.text_diff import unified
+from envmedic.wording import unified
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHOWN = 40

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from envmedic.counts import counted
 from envmedic.model.checks import Outcome, Status, Verification, name_of
 from envmedic.render.documents.gpu_health import gpu_health_lines
 from envmedic.render.style import duration
 from envmedic.render.text import Cell, Line, Tone, joined, line, part, table, visible
+from envmedic.wording import counted
 
 STATUS_TONES: dict[Status, Tone] = {"pass": "good", "fail": "bad", "crash": "bad", "timeout": "bad", "skip": "warn"}
 COLLAPSED_FROM = 4

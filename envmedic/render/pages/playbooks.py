@@ -8,13 +8,13 @@ from typing import Final
 
 import msgspec
 
-from envmedic.counts import counted
 from envmedic.errors import EnvmedicError, InvalidPlaybook
 from envmedic.model.answers.explanation import Explanation
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.render.cells import end, padded, width
 from envmedic.render.documents.explanation import UNWRAPPED, explanation_lines
 from envmedic.render.text import Line, TextPart, line, part, visible
+from envmedic.wording import counted
 
 _ORIGINS: Final = {"user": "yours", "file": "a file of yours", "shipped": "shipped"}
 _MISTAKE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envmedic.counts import counted
 from envmedic.model.checks import Outcome, Status
 from envmedic.model.record import Record
 from envmedic.render.cells import end, middle, padded, width
@@ -12,6 +11,7 @@ from envmedic.render.documents.checks import COLLAPSED_FROM, STATUS_TONES, some
 from envmedic.render.progress.repair_state import CheckRow
 from envmedic.render.style import duration
 from envmedic.render.text import Line, TextPart, line, part
+from envmedic.wording import counted
 
 FAILURES: frozenset[Status] = frozenset({"fail", "crash", "timeout"})
 _DETAIL_LINES = 12

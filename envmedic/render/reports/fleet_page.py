@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from envmedic.counts import counted
 from envmedic.model.answers.fleet import FleetStatus, NodeEnd, NodeStatus
 from envmedic.render.documents.answers.fleet import END_TONES
 from envmedic.render.reports.page import told, whole
+from envmedic.wording import counted
 
 _MARKS: Mapping[NodeEnd, str] = {
     "repaired": "✓", "already": "✓", "partial": "!", "other-class": "≠", "changed": "Δ", "refused": "-", "failed": "✗",

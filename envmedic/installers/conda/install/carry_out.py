@@ -13,13 +13,13 @@ from envmedic.conda_meta import records as meta
 from envmedic.conda_meta import specs as match_specs
 from envmedic.conda_meta.packages import packages
 from envmedic.conda_meta.records import PrefixRecord, Records
-from envmedic.counts import counted
 from envmedic.installers.conda.configuration import spec_matching
 from envmedic.installers.conda.install import by_conda, by_rattler, install_verification
 from envmedic.installers.conda.install.change_job import ChangeJob
 from envmedic.model.conda import CondaChange, CondaPackage
 from envmedic.model.events import Emit, Notice
 from envmedic.model.ports import Runner
+from envmedic.wording import counted
 
 COMMAND = "envmedic apply"
 """Command named by the new revision in the history."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from envmedic.counts import counted
 from envmedic.model.answers.content import ContentDifference
 from envmedic.model.answers.fleet import Drift, FleetClass, FleetDiagnosis, FleetStatus, NodeEnd, SilentNode, Survey
 from envmedic.render.documents.diagnosis import headline, sureness
 from envmedic.render.text import Line, Tone, joined, line, part, shortened
+from envmedic.wording import counted
 
 _MOST_NODES = 8
 _MOST_DIFFERENCES = 6

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from envmedic.counts import counted
 from envmedic.model.answers.fleet import SilentNode
 from envmedic.model.answers.rollout import FleetPlan, Rollout, SharedEnvironment, Stage
 from envmedic.model.registries.modes import LAYOUTS
 from envmedic.render.documents.answers.fleet import silent_lines, some
 from envmedic.render.text import Line, TextPart, joined, line, part, shortened
+from envmedic.wording import counted
 
 _MOST = 8
 

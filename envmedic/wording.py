@@ -1,4 +1,4 @@
-"""Differences of texts, for people."""
+"""Words for people: numbers with their nouns, and differences of texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import difflib
 
 _AROUND = 2
 """Unchanged lines that are shown around a change."""
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, of which the plural is `many`, by default with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def unified(name: str, before: str, after: str) -> str:
