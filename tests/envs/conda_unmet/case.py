@@ -8,21 +8,11 @@ from pathlib import Path
 from tests.conda.channel import channels
 from tests.conda.room import Room, make_room
 from tests.gallery.repair_gallery.conda.package import Package, write_channel
+from tests.gallery.repair_gallery.conda.room import GRID
 from tests.probe.prefixes import build_library
 
 SITE = "lib/python3.11/site-packages"
 _SONAME = "libsolve.so.1"
-_MODULE = """\
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-int solve_threads(void);
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "grid", 0, -1, 0};
-PyMODINIT_FUNC PyInit_grid(void) {
-    PyObject *made = PyModule_Create(&module);
-    if (made) PyModule_AddIntConstant(made, "threads", solve_threads());
-    return made;
-}
-"""
 
 
 def build(root: Path, *, versioned: bool) -> tuple[Room, Path]:
@@ -48,7 +38,7 @@ def _packages(stage: Path, *, versioned: bool) -> list[Package]:
         found.append(Package("libsolve", version, "h1a2b3c4_0", files={f"lib/{_SONAME}": library.read_bytes()}))
     search = f"-Wl,-rpath,$ORIGIN/{'../' * 3}lib"
     include = f"-I{sysconfig.get_path('include')}"
-    module = build_library(stage / "grid.so", _MODULE, include, f"-L{stage}", f"-l:{_SONAME}", search)
+    module = build_library(stage / "grid.so", GRID, include, f"-L{stage}", f"-l:{_SONAME}", search)
     needs = ("python 3.11.*", "libsolve >=2.0,<3.0a0")
     files = {f"{SITE}/grid.cpython-311-x86_64-linux-gnu.so": module.read_bytes()}
     return [*found, Package("grid", "1.0", "py311_0", files=files, depends=needs)]

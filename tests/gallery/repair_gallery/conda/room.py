@@ -36,7 +36,7 @@ WHEELS: Mapping[str, tuple[str, ...]] = {
 ASKED = (f"python={MINOR}", "pip", "contourpy", "flask", "tqdm", "grid")
 
 # A module that wants a function which an older release of its library lacks, as PyTorch does of MKL
-_GRID = """\
+GRID = """\
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 int solve_threads(void);
@@ -226,7 +226,7 @@ def _compiled(stage: Path) -> Iterator[Package]:
         library = _compile(stage, code, name, f"-Wl,-soname,{name}")
         yield Package("libsolve", version, "h1a2b3c4_0", files={f"lib/{name}": library})
     search = f"-Wl,-rpath,$ORIGIN/{'../' * 3}lib"
-    module = _compile(stage, _GRID, "grid.so", include, f"-L{stage}", f"-l:{name}", search)
+    module = _compile(stage, GRID, "grid.so", include, f"-L{stage}", f"-l:{name}", search)
     site = f"lib/python{MINOR}/site-packages"
     files: dict[str, Content] = {f"{site}/grid.cpython-{MINOR.replace('.', '')}-x86_64-linux-gnu.so": module}
     needs = (f"python {MINOR}.*", "libsolve >=2.0,<3.0a0")
