@@ -37,6 +37,7 @@ ONE_MESSAGE = 3
 _RAISED = re.compile(r"(?<![\w-])[\w.]*(?:Error|Exception|BadZip[Ff]ile)(?=:|$)")
 _TALE = re.compile(
     r"(?:^|[^\w'])(?:I(?:'(?:m|ve|d|ll))?|[Ww]e|[Mm]y|[Oo]ur) [a-z]|\bi (?:just|have|am|get|got|tried|try|want|need) "
+    r"|[\u6211\u4f60]|\u5927\u5bb6|\u79c1[\u306e\u306f\u3082]"  # Chinese I, you and all of you; Japanese I
 )
 """Words by which people tell of what they did; programs do not speak of themselves."""
 _BEGINNING = 60

@@ -170,6 +170,8 @@ def test_words_that_two_causes_share(text: str, faults: list[str]) -> None:
         ("boxd: the graphics driver of this machine is outdated, boxes want a later one", True),
         ("and then I read that the graphics driver of this machine is outdated", False),
         ("OSError: the graphics driver is outdated, as I said", True),
+        ("你是否读到过: the graphics driver is outdated", False),
+        ("boxd: 警告: the graphics driver is outdated", True),
     ],
 )
 def test_what_somebody_tells_is_surer_in_a_message_than_in_a_tale(*, text: str, certain: bool) -> None:

@@ -86,6 +86,28 @@ def test_two_copies_in_one_chain_and_in_what_pip_lists() -> None:
     ]
 
 
+WINDOWS_PYTHON = r"AppData\Local\Programs\Python\Python312"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "copies"),
+    [
+        (WINDOWS_PYTHON, rf"\{WINDOWS_PYTHON}", False),
+        (rf"\{WINDOWS_PYTHON}", rf"C:\Users\user\{WINDOWS_PYTHON}", False),
+        (".venv", "/home/user/boxes/.venv", False),
+        ("~/miniconda3/envs/boxes", "/home/user/miniconda3/envs/boxes", False),
+        ("venv", "/home/user/boxes/.venv", True),
+        ("/opt/venv", "/data/opt/venv", True),
+        (rf"D:\{WINDOWS_PYTHON}", rf"C:\Users\user\{WINDOWS_PYTHON}", True),
+    ],
+)
+def test_a_path_of_which_the_beginning_was_cut_is_no_second_copy(one: str, other: str, *, copies: bool) -> None:
+    site = r"\Lib\site-packages" if "\\" in one else "/lib/python3.11/site-packages"
+    files = (f"{root}{site}{site[0]}boxes{site[0]}{file}.py" for root, file in ((one, "__init__"), (other, "lid")))
+    sentences = said(traceback("ImportError: fold", *files))
+    assert any(sentence.startswith("Two copies of boxes") for sentence in sentences) == copies
+
+
 def test_chains_that_follow_each_other_are_not_mixed() -> None:
     one, two = (
         traceback("ImportError: a", f"{VENV}/a/__init__.py", within="fold"),

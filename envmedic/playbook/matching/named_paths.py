@@ -90,6 +90,8 @@ _NAMESPACES = frozenset({"nvidia", "google", "mpl_toolkits", "zope", "ruamel", "
 _OF_VALUES = ("IndexError:", "KeyError:", "TypeError:", "AttributeError:")
 """Errors that a program's own values may bring about."""
 _OF_NAMES = ("AttributeError:", "NameError:", "UnboundLocalError:")
+_CUT = re.compile(r"~|\\(?!\\)|(?![A-Za-z]:|[\\/])")
+"""How a path begins of which the home directory, or the drive, is not told."""
 _QUOTED_BYTES = 4096
 _MESSAGE_LINES = 3
 _SHOWN: Final = 300
@@ -445,17 +447,25 @@ def _mixed(places: Sequence[Place]) -> Iterator[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two directories may be one: notebooks write the home directory as ``~`` in frames, the loader in full."""
-    short, full = sorted((one, other), key=lambda path: not path.startswith("~"))
-    return one == other or (short.startswith("~") and full.endswith(short[1:]))
+    """Whether two directories may be one.
+
+    Notebooks write the home directory as ``~`` in frames, the loader in full, and people cut the beginning of a path that has
+    their name, not in every line.
+    """
+    short, full = sorted((one, other), key=len)
+    cut = _CUT.match(short)
+    rest = short[cut.end() :].lstrip("\\/") if cut is not None else ""
+    return one == other or (rest != "" and full.endswith((f"/{rest}", f"\\{rest}")))
 
 
 def _copies(places: Sequence[Place]) -> Iterator[str]:
-    roots: dict[str, dict[str, Place]] = {}
+    roots: dict[str, list[Place]] = {}
     for item in places:
         if item.module and item.module not in _NAMESPACES and item.owner != "build":
-            roots.setdefault(item.module, {}).setdefault(item.root, item)
+            known = roots.setdefault(item.module, [])
+            if not any(_same(item.root, other.root) for other in known):
+                known.append(item)
     for module, copies in roots.items():
         if len(copies) > 1:
-            first, second = list(copies.values())[:2]
+            first, second = copies[:2]
             yield f"Two copies of {module}, {first.told} and {second.told}"
