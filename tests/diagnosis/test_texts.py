@@ -169,6 +169,13 @@ def test_who_has_to_act(text: str, verdict: str) -> None:
     assert judged(text).verdict == verdict
 
 
+def test_a_python_without_ssl_is_told_what_to_do_about_it() -> None:
+    text = "Can't connect to HTTPS URL because the SSL module is not available.\nERROR: No matching distribution found for boxes"
+    found = judged(text)
+    assert found.verdict == NOT_OURS
+    assert any("libssl-dev" in line for line in found.advice)
+
+
 def test_advice_that_is_one_unknown_fact_is_left_out() -> None:
     found = judged("ImportError: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by /opt/venv/x.so)")
     assert found.advice == ()

@@ -17,6 +17,7 @@ PLAYBOOKS = {
     "unsatisfiable-conda": "unsatisfiable",
     "download-damaged": "unsatisfiable",
     "conda-cache": "half-installed",
+    "python-parts": "half-installed",
 }
 LOGS = [(name, log) for name in PLAYBOOKS for log in sorted((FOLDERS / name.replace("-", "_")).glob("*.log"))]
 
