@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import venv
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,21 @@ import pytest
 
 from tests.gallery.repair_gallery.__main__ import listed, main
 from tests.gallery.repair_gallery.case import Case
-from tests.gallery.repair_gallery.contest import Ended, Ending, as_line, compared, ended_as, from_line
-from tests.gallery.repair_gallery.faults import FAULTS
-from tests.gallery.repair_gallery.judge import State
-from tests.gallery.repair_gallery.room import Room
-from tests.gallery.repair_gallery.tools import Handed, absent, blamed, command
+from tests.gallery.repair_gallery.contest import (
+    Ended,
+    Ending,
+    as_line,
+    broken,
+    compared,
+    contest,
+    ended_as,
+    from_line,
+)
+from tests.gallery.repair_gallery.faults import FAULTS, Fault
+from tests.gallery.repair_gallery.judge import Digests, State
+from tests.gallery.repair_gallery.room import BASES, Room
+from tests.gallery.repair_gallery.tools import TOOLS, Handed, absent, blamed, command
+from tests.support.wheels import make_wheel
 
 ONE = next(fault for fault in FAULTS if fault.ending == "repaired")
 CONTROL = next(fault for fault in FAULTS if fault.ending == "untouched")
@@ -69,6 +80,29 @@ def test_what_would_be_broken_is_counted_by_kind_and_nothing_is_made(
     assert main(["--list", "--only", "uv", "--only", "conda", "--folder", str(tmp_path / "gallery")]) == 0
     assert capsys.readouterr().out.endswith("| all | 24 | 0 | 0 | 2 | 26 |\n")
     assert not (tmp_path / "gallery").exists()
+
+
+def test_the_reference_of_a_fault_has_all_that_its_program_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BASES, "light", ())
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
+    make_wheel(tmp_path / "wheels", "shelf", "1.0")
+    venv.create(tmp_path / "light", symlinks=True)
+    (tmp_path / "light.done").touch()
+    fault = Fault(
+        "no shelf", None, lambda room: room.uninstall("shelf"), "import shelf", base="light", wants=("shelf<2",)
+    )
+    asked = []
+
+    def again(handed: Handed) -> int:
+        asked.append(handed.requirements)
+        return TOOLS["uv-pinned"](handed)
+
+    with broken(Case((fault,)), tmp_path, Digests()) as made:
+        endings = [contest(made, "reference", TOOLS["reference"]).ending, contest(made, "again", again).ending]
+    assert (endings, asked) == (["repaired", "repaired"], [("shelf==1.0",)])
 
 
 def test_the_module_that_an_error_names() -> None:

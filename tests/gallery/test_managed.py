@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.gallery.repair_gallery.contest import broken, contest
 from tests.gallery.repair_gallery.faults import Fault
 from tests.gallery.repair_gallery.judge import Digests
 from tests.gallery.repair_gallery.project_faults import PROJECTS
-from tests.gallery.repair_gallery.projects import PDM, UV, Project
+from tests.gallery.repair_gallery.projects import PDM, UV, Project, own_index
 from tests.gallery.repair_gallery.room import Untried
 from tests.gallery.repair_gallery.tools import TOOLS, Handed
 
@@ -67,6 +68,27 @@ def test_manifests_and_locks_beside_an_environment_are_part_of_its_content(tmp_p
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     assert {str(path.relative_to(tmp_path)) for path in project.beside} == set(kept)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "index"),
+    [
+        ("", {}, r"https://[\w.]+/simple"),
+        ("[global]\nindex-url = https://me:word@ours/simple\n", {}, "https://me:word@ours/simple"),
+        ("[global]\nindex-url = https://ours/simple\n[install]\nindex-url = https://own/it's\n", {}, "https://own/it's"),
+        ("[global]\nindex-url = https://ours/simple\n", {"PIP_INDEX_URL": "https://mine/simple"}, "https://mine/simple"),
+    ],
+)  # fmt: skip
+def test_a_project_of_poetry_names_the_index_that_pip_asks(
+    settings: str, environ: dict[str, str], index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip.conf").write_text(settings)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.setenv(name, str(tmp_path / "nobody"))
+    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+    for name, value in {**environ, "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}.items():
+        monkeypatch.setenv(name, value)
+    assert re.fullmatch(index, own_index.__wrapped__())
 
 
 def test_every_fault_of_a_tool_has_a_scene_and_a_reference() -> None:

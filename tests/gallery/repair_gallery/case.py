@@ -43,6 +43,11 @@ class Case:
         return ("run: " if self.last else "") + " + ".join(fault.name for fault in self.faults)
 
     @property
+    def wants(self) -> tuple[str, ...]:
+        """What the user asked for besides what `base` says."""
+        return tuple(line for fault in self.faults for line in fault.wants)
+
+    @property
     def kind(self) -> str:
         """Row of the table."""
         [first, *more] = self.faults
@@ -105,21 +110,26 @@ class Result:
 
 def attempt(case: Case, folder: Path, digests: Digests) -> Result:
     """Break a copy, repair it as a user would, and judge."""
-    first = case.faults[0]
     place = folder / f"case-{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     try:
-        room = sound(first, folder, place)
+        room = sound(case, folder, place)
         spoil(case, room)
         return _treat(case, room, digests)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def sound(fault: Fault, folder: Path, place: Path) -> Room:
+def sound(case: Case, folder: Path, place: Path) -> Room:
     """The environment before it is broken."""
-    return fault.scene(place) if fault.scene else copy(base(folder, fault.base), place / "env")
+    first = case.faults[0]
+    if first.scene:
+        return first.scene(place)
+    room = copy(base(folder, first.base), place / "env")
+    if case.wants:
+        room.install(*case.wants, deps=True)
+    return room
 
 
 def spoil(case: Case, room: Room) -> None:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from .case import Case, programs_of, sound, spoil
 from .faults import Fault
 from .judge import Digests, State, kept, lost_programs, observe
-from .room import BASES, Room, Untried, base, copy
+from .room import BASES, Room, Untried
 from .tools import OWN, Handed, Tool, pinned
 
 Ending = Literal["repaired", "partly", "not repaired", "left alone", "changed", "damaged"]
@@ -69,9 +69,9 @@ def broken(case: Case, folder: Path, digests: Digests) -> Iterator[Broken]:
     place, kept = folder / f"contest-{os.getpid()}", folder / f"broken-{os.getpid()}"
     try:
         _empty(place).mkdir(parents=True)
-        room = sound(first, folder, place)
-        asked = pinned(BASES.get(first.base) or room.asked, room)
-        mended = first.reference or (lambda room: _as_before(room, base(folder, first.base)))
+        room = sound(case, folder, place)
+        asked = pinned((*BASES.get(first.base, room.asked), *case.wants), room)
+        mended = first.reference or (lambda room: sound(case, folder, room.prefix.parent))
         spoil(case, room)
         look = partial(observe, room, programs_of(case), digests)
         before = look()
@@ -121,11 +121,7 @@ def _repaired(
     return state, seconds
 
 
-def _as_before(room: Room, origin: Room) -> None:
-    copy(origin, room.prefix)
-
-
-def _handed(room: Room, mended: Callable[[Room], None], asked: Sequence[str], fault: Fault) -> Handed:
+def _handed(room: Room, mended: Callable[[Room], object], asked: Sequence[str], fault: Fault) -> Handed:
     log = room.prefix.parent / "error.txt"
     failed = None if fault.log else room.smoke(fault.program)
     log.write_text(fault.log or "" if failed is None else failed.stdout + failed.stderr)

@@ -102,6 +102,8 @@ class Fault:
     log: str | None = None
     """The error text, where it is not what `program` says."""
     ending: Ending = "repaired"
+    wants: tuple[str, ...] = ()
+    """What the user asked for, and had, besides what `base` says."""
     touches: frozenset[str] = frozenset()
     """What it breaks; faults that break different things can be stacked. Empty: it stands alone."""
     base: Base = "torch"
@@ -250,7 +252,7 @@ def _headless(room: Room) -> None:
 
 def _no_pkg_resources(room: Room) -> None:
     """The newest setuptools under a package that still needs `pkg_resources`."""
-    room.install("fs==2.4.16", "appdirs", "six", "setuptools==82.0.1")
+    room.install("setuptools==82.0.1")
 
 
 def _pinned(room: Room) -> None:
@@ -347,7 +349,7 @@ PLAIN: tuple[Fault, ...] = tuple(
         Fault("Numba too old for its NumPy", "companion-version", _install("numba==0.60.0", "llvmlite==0.43.0"), NUMBA, touches=_touch("numpy", "numba")),
         Fault("NumPy newer than Numba and OpenCV allow", "companion-version", _install("numpy==2.4.0"), NUMBA, touches=_touch("numpy", "numba", "opencv")),
         Fault("NumPy older than OpenCV allows", "companion-version", _install("numpy==1.26.4"), _met("opencv-python-headless"), log=OLD_NUMPY, touches=_touch("numpy", "opencv")),
-        Fault("setuptools without pkg_resources", "companion-version", _no_pkg_resources, "import fs", touches=_touch("setuptools")),
+        Fault("setuptools without pkg_resources", "companion-version", _no_pkg_resources, "import fs", touches=_touch("setuptools"), wants=("fs==2.4.16", "setuptools<81")),
         Fault("no requests", "companion-version", _uninstall("requests"), TOKENS, touches=_touch("requests")),
         Fault("no pip", "companion-version", _uninstall("pip"), "import pip", touches=_touch("pip")),
         Fault("transformers without its first file", "half-installed", _delete("transformers/__init__.py"), TOKENS, touches=_touch("transformers")),

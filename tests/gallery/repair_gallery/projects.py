@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ class Manager:
 
     name: str
     table: str
-    """What its manifest says besides the standard's tables."""
+    """What its manifest says besides the standard's tables, with `{index}` in it."""
     lock: Argv
     ways: Mapping[str, Commands]
     checks: tuple[tuple[Argv, str], ...]
@@ -45,12 +46,14 @@ UV = Manager(
     ((("lock", "--check"), ""), (("sync", "--dry-run"), "Would make no changes")),
     {"UV_LINK_MODE": "copy"},  # else a damaged file is one of uv's cache as well
 )  # fmt: skip
-# poetry reads no settings of pip: the user's own index stands in the manifest
-_INDEX = os.environ.get("PIP_INDEX_URL")
-_SOURCE = f'[[tool.poetry.source]]\nname = "own"\nurl = "{_INDEX}"\n' if _INDEX else ""
+# poetry reads no settings of pip, and without a source asks PyPI for more than every mirror has
+_SOURCE = '[[tool.poetry.source]]\nname = "own"\nurl = "{index}"\n'
 POETRY = Manager(
     "poetry", f"[tool.poetry]\npackage-mode = false\n{_SOURCE}", ("lock",),
-    {"sync": (("sync",),), "install": (("install",),), "upgrade": (("update", "--sync"),)},
+    {
+        "sync": (("sync",),), "install": (("install",),), "relock": (("lock",), ("sync",)),
+        "upgrade": (("update", "--sync"),),
+    },
     ((("check", "--lock"), ""), (("sync", "--dry-run"), "0 installs, 0 updates, 0 removals")),
     {"POETRY_VIRTUALENVS_IN_PROJECT": "true", "POETRY_NO_INTERACTION": "1"},
 )  # fmt: skip
@@ -58,7 +61,8 @@ PDM = Manager(
     "pdm", "[tool.pdm]\ndistribution = false\n", ("lock", "--update-reuse"),
     {
         "sync": (("sync", "--clean"),), "sync-reinstall": (("sync", "--clean", "--reinstall"),),
-        "install": (("install",),), "upgrade": (("update", "--update-all"),),
+        "install": (("install",),), "relock": (("lock", "--update-reuse"), ("sync", "--clean")),
+        "upgrade": (("update", "--update-all"),),
     },
     ((("lock", "--check"), ""), (("sync", "--clean", "--dry-run"), "All packages are synced to date")),
     {"PDM_CHECK_UPDATE": "0"},
@@ -199,8 +203,21 @@ def _manifest(wants: tuple[str, ...], tables: str, manager: Manager) -> str:
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     return (
         f'[project]\nname = "shop"\nversion = "1"\nrequires-python = ">={version},<4"\ndependencies = [\n{listed}]\n\n'
-        f"{tables}{manager.table}"
+        f"{tables}{manager.table.format(index=own_index())}"
     )
+
+
+@functools.cache
+def own_index() -> str:
+    """The index that pip asks, by its settings."""
+    pip = (sys.executable, "-m", "pip")
+    said = run((*pip, "config", "list")).stdout
+    found = dict(re.findall(r"""^(:env:|install|global)\.index-url=['"](.*)['"]$""", said, re.MULTILINE))
+    if found:
+        return str(next(found[of] for of in (":env:", "install", "global") if of in found))
+    # nobody has set one: its help names that of everybody (and an index of one's own without the password)
+    [named] = re.findall(r"--index-url <url>[^()]*\(default\s+(\S+)\)", run((*pip, "install", "--help")).stdout)
+    return str(named)
 
 
 def of_project(act: Callable[[Project], None]) -> Callable[[Room], None]:

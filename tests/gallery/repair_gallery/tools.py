@@ -29,7 +29,7 @@ class Handed:
     """What somebody has who sees a program fail."""
 
     room: Room
-    mended: Callable[[Room], None]
+    mended: Callable[[Room], object]
     """A repair that is known to be one, which nobody has who repairs in earnest."""
     requirements: tuple[str, ...]
     """What was once installed on purpose, pinned as it was then."""
@@ -144,7 +144,8 @@ def _distribution(room: Room, module: str) -> str:
 
 
 OWN = (
-    "sync", "sync-reinstall", "install", "upgrade", "force-reinstall", "force-reinstall-all", "update-all", "doctor-fix",
+    "sync", "sync-reinstall", "install", "relock", "upgrade",
+    "force-reinstall", "force-reinstall-all", "update-all", "doctor-fix",
 )  # fmt: skip
 """What the tools of projects, and conda, offer themselves."""
 COMMANDS: Mapping[str, str] = {
