@@ -152,6 +152,8 @@ APPLE = (
         ("ModuleNotFoundError: No module named 'triton'", ["companion-version"]),
         ("Error caught was: No module named 'triton'", []),
         ("ImportError: Cannot initialize a EGL device display. The EGL driver does not support this.", ["gpu-host-fault"]),
+        ("boxd: the graphics driver here does not support OpenGL 3.3", ["gpu-host-fault"]),
+        ("boxd: the graphics driver here does not support boxes of CUDA 13", ["driver-too-old"]),
         ("进程已结束,退出代码-1073741819 (0xC0000005)", ["native-crash"]),
         ("ImportError: libtorch_cuda.so: cannot open shared object file", ["cpu-only-torch", "extension-undefined-symbol"]),
         ("A conflict occurs when I use `pip install -r requirements.txt`.", ["unsatisfiable"]),

@@ -116,6 +116,12 @@ def test_a_message_in_an_address_is_read_as_it_was_written() -> None:
     assert 'https://search.example/?q=undefined symbol: "f(x)"' in [reading.text for reading in readings(line)]
 
 
+def test_utf_16_that_was_copied_as_bytes_is_read_as_text() -> None:
+    said = "2026-11-28 [E:boxes, lid.cc:18] FAIL : LoadLibrary failed"
+    assert any(said in text for text in texts(b"this one: " + " ".join(said).encode()))
+    assert texts(b"0 1 1 0 1 a b c") == ["0 1 1 0 1 a b c"], "a row of a few letters is what it is"
+
+
 def test_cells_of_a_table_are_read_on_their_own() -> None:
     assert "ImportError: x" in texts(b"| 1 | ImportError: x | pip install y |")
 

@@ -54,6 +54,11 @@ _PACKAGE = r"(?P<what>[A-Za-z][\w.-]{1,40})"
 
 # The order matters: a line is told by the first form that it has. Topics, what a line is about, are at the end.
 FORMS: Final = (
+    # a driver without its half for pictures, which no release of CUDA brings
+    Form(
+        "the GPU or its driver fails",
+        rf"{_DRIVER}[\w .()-]{{0,40}} (?:does ?n[o']t|(?:can ?not|can't)) (?:support|provide|have|offer) (?:\w+ ){{0,2}}(?:vulkan|opengl|egl|glx|directx|rendering)\b",
+    ),
     # the driver, before all that speak of versions
     Form(
         "the driver is too old",

@@ -50,6 +50,8 @@ _PERCENT = re.compile(rb"%([2-7][0-9a-fA-F])")
 _BACKSLASHED = re.compile(rb"\\(?:[nrt]|([\\/_*\[\]()<>#.!-]))")
 _WIDE_GAP = b" " * 40
 _GAP = re.compile(rb" {40,}")
+_SPACED = re.compile(rb"(?:[!-~] (?:  ){0,8}){24,}")
+"""Characters with a blank after each, blanks included."""
 _FEW_BREAKS = 2
 """A line with no more parts is not split into lines: one written line end may be part of a path."""
 _BORDERS = "".join(map(chr, range(0x2500, 0x2580)))
@@ -289,6 +291,9 @@ def _sources(segment: bytes) -> Iterator[tuple[int, bytes]]:
     # a terminal that was made wider: the blanks of the narrower one stand within words
     if _WIDE_GAP in segment.strip():
         yield 0, _GAP.sub(b"", segment)
+    # UTF-16 that was shown, and copied, as bytes: what Windows programs write beside other output
+    if _SPACED.search(segment) is not None:
+        yield 0, _SPACED.sub(lambda found: found[0][::2], segment)
     # a row of a Markdown table: the message may be one cell
     if segment.count(b"|") > 1 and segment.lstrip().startswith(b"|"):
         yield from enumerate(segment.split(b"|"))
