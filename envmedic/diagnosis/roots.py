@@ -155,8 +155,15 @@ def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Ca
     ended = stated.raised and stated.line > asked.line
     # one message, read in two ways: what files confirm decides
     shown = stated.confirmed and not asked.confirmed and abs(stated.line[0] - asked.line[0]) < ONE_MESSAGE
-    better_read = shown or (standing is None and stated.line == asked.line)
+    surer = standing is None or (not standing.confirmed and stated.confidence > standing.confidence)
+    better_read = shown or (surer and _one_message(stated, asked))
     return stated if (survived and ended) or better_read else asked
+
+
+def _one_message(one: Cause, other: Cause) -> bool:
+    """Whether two causes read one line, or one part of it; what the paths of an error say is of no part."""
+    parts = {one.line[1], other.line[1]}
+    return one.line[0] == other.line[0] and (len(parts) == 1 or 0 in parts)
 
 
 def _follows(fault: Cause, root: Cause) -> bool:

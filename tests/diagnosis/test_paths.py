@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
@@ -55,6 +58,20 @@ def test_an_own_file_that_hides_a_module_is_no_fault_of_an_environment() -> None
     found = judged(traceback(error, "/home/user/torch.py"))
     assert found.verdict == "not-an-env-problem"
     assert found.reason == "/home/user/torch.py is imported in place of torch: rename it, and remove its __pycache__"
+
+
+@pytest.mark.parametrize(
+    ("library", "error"),
+    [("datasets", "module 'datasets' has no attribute 'load_dataset'"), ("pyarrow", "module 'pyarrow' has no attribute 'table'")],
+)  # fmt: skip
+@pytest.mark.parametrize("form", [str, lambda text: json.dumps({"error": text})], ids=["alone", "JSON"])
+def test_an_own_file_goes_before_a_less_sure_reading_of_its_error(
+    library: str, error: str, form: Callable[[str], str]
+) -> None:
+    text = traceback(f"AttributeError: {error}", "/home/user/train.py", f"/home/user/{library}.py")
+    found = judged(form(text))
+    assert (found.verdict, found.findings) == ("not-an-env-problem", ())
+    assert found.reason == f"/home/user/{library}.py is imported in place of {library}: rename it, and remove its __pycache__"
 
 
 def test_a_source_tree_that_hides_the_installed_package() -> None:

@@ -98,6 +98,7 @@ def test_instructions_that_the_processor_lacks_are_of_the_machine(text: str) -> 
         'Traceback (most recent call last):\n  File "/x/site-packages/decord/video_reader.py", line 57, in __init__',
         "RuntimeError: CUDA error: an illegal memory access was encountered",
         "The import order of these modules does not matter",
+        "The server crashes at import time in boxes.py, before any of them is folded",
         "OMP_NUM_THREADS=1 is used by default",
         "libgomp: Thread creation failed: Resource temporarily unavailable",
         "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default",

@@ -14,9 +14,12 @@ nvidia-wheel-conflict | see /search?q=libtorch_cuda.so:%20undefined%20symbol:%20
 nvidia-wheel-conflict | libcusolver.so.11: version libcublas.so.12 not defined in file libcublas.so.12 with link time reference
 cudnn-mismatch | version libcudnn_cnn_infer.so.8 not defined in file libcudnn_cnn_infer.so.8
 cudnn-mismatch | undefined symbol cudnnGetVersion_v8
+mkl-openmp | it cannot allocate memory for the first library loaded
+native-crash | a segmentation fault if timm is imported before torch
 driver-too-old | main.cpp 77 the provided PTX was complied with an unsupported toolchain
 missing-cuda-library | Require cuDNN 9.* and CUDA 12.*, and the latest MSVC runtime.
 extension-undefined-symbol | OSError: [WinError 127] The specified procedure could not be found. Error loading "D:\x\ops\_ops_cuda.pyd" or one of its dependencies
+extension-undefined-symbol | Procedure ?fold@TensorImpl@c10@@UEBAXXZ not found in DLL: D:\x\ops\_C.pyd.
 extension-undefined-symbol | ImportError: DLL load failed while importing ops_cuda: Не найдена указанная процедура.
 extension-undefined-symbol | ImportError: DLL load failed while importing _C: Das angegebene Modul wurde nicht gefunden.
 extension-undefined-symbol | ImportError: DLL load failed while importing _ext: 找不到指定的模組。
