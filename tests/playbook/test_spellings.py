@@ -13,6 +13,10 @@ nvidia-wheel-conflict | undefined symbol 'cublasLtMatmulAlgoInit'
 nvidia-wheel-conflict | see /search?q=libtorch_cuda.so:%20undefined%20symbol:%20ncclCommShrink
 nvidia-wheel-conflict | libcusolver.so.11: version libcublas.so.12 not defined in file libcublas.so.12 with link time reference
 cudnn-mismatch | version libcudnn_cnn_infer.so.8 not defined in file libcudnn_cnn_infer.so.8
+companion-version | TypeError: argument of type 'bool' is not iterable, at if "const" in schema: TypeError: argument of type 'bool' is not iterable
+companion-version | File "/x/lib/python3.11/site-packages/gradio_client/utils.py", line 950, in _json_schema_to_python_type
+nvrtc-arch | (EngineCore pid=6) triton.runtime.errors.PTXASError: PTXAS error: Internal Triton PTX codegen error
+gpu-host-fault | Failed to infer device type
 cudnn-mismatch | undefined symbol cudnnGetVersion_v8
 mkl-openmp | it cannot allocate memory for the first library loaded
 native-crash | a segmentation fault if timm is imported before torch
