@@ -37,6 +37,8 @@ extension-undefined-symbol | RuntimeError: apex.optimizers.FusedLAMB requires cu
 libstdcxx | OSError: [WinError 126] The specified module could not be found. Error loading "D:\x\lib\site-packages\torch\lib\shm.dll" or one of its dependencies.
 mkl-openmp | OSError: [WinError 126] 找不到指定的模块。 Error loading "D:\x\lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.
 duplicate-install | OSError: [WinError 127] 找不到指定的程序。 Error loading "D:\x\lib\site-packages\torch\lib\c10.dll" or one of its dependencies.
+duplicate-install | Could not find the bitsandbytes CUDA binary at PosixPath('/data/x/bitsandbytes/bitsandbytes/libbitsandbytes_cuda121.so')
+companion-version | Could not find the bitsandbytes CUDA binary at PosixPath('/data/bitsandbytes/env/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cuda121.so')
 duplicate-install | AttributeError: module 'torch._C' has no attribute '_TensorBase'
 duplicate-install | AttributeError: module 'cv2.dnn' has no attribute 'DictValue'
 duplicate-install | ImportError: ERROR: recursion is detected during loading of "cv2" binary extensions. Check OpenCV installation.
