@@ -71,7 +71,10 @@ def test_an_own_file_goes_before_a_less_sure_reading_of_its_error(
     text = traceback(f"AttributeError: {error}", "/home/user/train.py", f"/home/user/{library}.py")
     found = judged(form(text))
     assert (found.verdict, found.findings) == ("not-an-env-problem", ())
-    assert found.reason == f"/home/user/{library}.py is imported in place of {library}: rename it, and remove its __pycache__"
+    assert (
+        found.reason
+        == f"/home/user/{library}.py is imported in place of {library}: rename it, and remove its __pycache__"
+    )
 
 
 def test_a_source_tree_that_hides_the_installed_package() -> None:
