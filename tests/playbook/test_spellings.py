@@ -33,6 +33,7 @@ extension-undefined-symbol | ModuleNotFoundError: No module named 'amp_C'
 extension-undefined-symbol | ModuleNotFoundError: No module named 'selective_scan_cuda_core'
 extension-undefined-symbol | ImportError: cannot import name '_C' from partially initialized module 'pytorch3d' (most likely due to a circular import)
 extension-undefined-symbol | NameError: name '_C' is not defined
+extension-undefined-symbol | the error is name 'ink_ext' is not defined
 extension-undefined-symbol | RuntimeError: apex.optimizers.FusedLAMB requires cuda extensions
 libstdcxx | OSError: [WinError 126] The specified module could not be found. Error loading "D:\x\lib\site-packages\torch\lib\shm.dll" or one of its dependencies.
 mkl-openmp | OSError: [WinError 126] 找不到指定的模块。 Error loading "D:\x\lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.
