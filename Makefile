@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: site test-site wheel onefile fleet-unit looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm fleet-sshd test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
+.PHONY: resemblance site test-site wheel onefile fleet-unit looks recording data replay-tables quick faults flushes docs tutorial fleet fleet-demo fleet-slurm fleet-sshd test-install fuzz gpu bench-static help demo demo-real pictures test test-long test-conda test-projects test-notebook test-locks test-real lint bench bench-diagnosis bench-repair clean
 
 help:
 	@echo "make demo       a small broken environment, diagnosed, repaired and undone (no GPU, no torch)"
@@ -41,6 +41,7 @@ help:
 	@echo "make replay-tables  what tables cut off at each of the last eight torch releases answer about the next one"
 	@echo "make bench      ratios of clone, probe, overhead, reading logs and the terminal UI"
 	@echo "make bench-diagnosis  how many reports of a labelled corpus are diagnosed rightly (ENVMEDIC_CORPUS)"
+	@echo "make resemblance  the classifier that guesses by words, from labelled TEXTS, and what it is worth"
 	@echo "make bench-static  verdicts on compiled files against the real loader (several GB)"
 	@echo "make fuzz       readers of what strangers write, given mutated real files: what was tried, and what was read wrongly"
 	@echo "make bench-repair  real environments, projects and conda prefixes broken in a hundred ways and in stacks of them, repaired, judged, undone and redone (some GB, hours)"
@@ -196,6 +197,11 @@ flushes: $(INSTALLED)
 data: $(INSTALLED)
 	$(BIN)/python -m tests.tables --wheel dist $(DATA)
 	$(BIN)/python -m tests.docs # which has the days of the tables
+
+# TEXTS: JSON lines with `text` and `labels`, which are other people's and no part of the project
+resemblance: $(COMPILED)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --group resemblance
+	$(BIN)/python -m tests.resemblance $(TEXTS)
 
 replay-tables: $(INSTALLED)
 	$(BIN)/python -m tests.tables.replay

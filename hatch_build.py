@@ -11,7 +11,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TABLES = "envmedic/compat/data"
+TABLES = ("envmedic/compat/data/*.json", "envmedic/diagnosis/*.json")
 
 
 class MadeFiles(BuildHookInterface):  # type: ignore[type-arg]
@@ -29,9 +29,9 @@ class MadeFiles(BuildHookInterface):  # type: ignore[type-arg]
         made = Path(self._folder.name)
         compile_shipped(made / "compiled.xz")
         build_data["force_include"][str(made / "compiled.xz")] = "envmedic/compiled.xz"
-        for table in Path(self.root, TABLES).glob("*.json"):
+        for table in (table for pattern in TABLES for table in Path(self.root).glob(pattern)):
             packed = self._packed(table, made)
-            build_data["force_include"][str(packed)] = f"{TABLES}/{packed.name}"
+            build_data["force_include"][str(packed)] = f"{table.parent.relative_to(self.root)}/{packed.name}"
         page = self._packed(Path(self.root, "man", "envmedic.1"), made)
         build_data["shared_data"][str(page)] = f"share/man/man1/{page.name}"
 

@@ -98,9 +98,14 @@ def diagnose_output(
         facts = with_statements(playbooks, facts, matches)
         # hashes first: a search for crashing imports takes minutes, and finds the library with wrong bytes guilty at best
         hashed = with_contents(settings, playbooks, facts, read)
-        found = hashed is not facts and damaged(hashed)
-        facts = hashed if found else with_crash(settings, playbooks, hashed, matches)
-    return with_outlook(conclude(playbooks, facts, read, prefix, name, here=here), playbooks)
+        torn = hashed is not facts and damaged(hashed)
+        facts = hashed if torn else with_crash(settings, playbooks, hashed, matches)
+    found = conclude(playbooks, facts, read, prefix, name, here=here)
+    if found.doubtful:
+        from envmedic.diagnosis import resemblance
+
+        found = resemblance.with_guesses(found, read, resemblance.load_table())
+    return with_outlook(found, playbooks)
 
 
 def damaged(facts: Facts) -> bool:

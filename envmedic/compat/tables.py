@@ -57,9 +57,14 @@ class _Dated(Model, frozen=True, kw_only=True):
 
 
 def read_data_file(name: str) -> bytes:
-    """Return the bytes of a data file of this package; a wheel has them packed."""
-    packed = _DATA / f"{name}.gz"
-    return zlib.decompress(packed.read_bytes(), _GZIP) if packed.exists() else (_DATA / name).read_bytes()
+    """Return the bytes of a data file of this package."""
+    return read_packed(_DATA / name)
+
+
+def read_packed(file: Path) -> bytes:
+    """Return the bytes of a data file of envmedic; a wheel has it packed."""
+    packed = file.with_name(f"{file.name}.gz")
+    return zlib.decompress(packed.read_bytes(), _GZIP) if packed.exists() else file.read_bytes()
 
 
 @lru_cache(maxsize=1)

@@ -11,6 +11,9 @@ from envmedic.model.registries.faults import FAULT_CLASSES, Fault
 DIAGNOSIS_SCHEMA: Final = "envmedic.diagnosis/1"
 DIAGNOSES_SCHEMA: Final = "envmedic.diagnoses/1"
 
+PLAINLY: Final = 0.66
+"""Confidence from which a text says plainly what is wrong; below it another cause is not much less likely."""
+
 FixKind = Literal[
     "reinstall-matching-wheel",
     "purge-duplicates",
@@ -113,6 +116,11 @@ class Finding(Model, frozen=True, kw_only=True):
     """Confirmed findings that follow from it, and that its repair ends too."""
 
     @property
+    def guessed(self) -> bool:
+        """Whether only the words of a text speak for its class, which no signature recognises."""
+        return self.playbook is None and self.signature is None and self.confirmed is None
+
+    @property
     def with_consequences(self) -> tuple[Finding, ...]:
         """The finding, then what follows from it."""
         return (self, *self.consequences)
@@ -204,6 +212,14 @@ class Diagnosis(Model, frozen=True, kw_only=True):
     def every(self) -> tuple[Finding, ...]:
         """The findings, each followed by its consequences."""
         return tuple(one for item in self.findings for one in item.with_consequences)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it is no sure answer: nothing sure was found, or what a text says by itself and not plainly."""
+        first = self.findings[0] if self.findings else None
+        return self.verdict == "unknown" or (
+            first is not None and first.confirmed is None and first.confidence < PLAINLY
+        )
 
     @property
     def explains(self) -> bool:

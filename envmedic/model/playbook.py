@@ -316,6 +316,8 @@ class ReadText(Model, frozen=True, kw_only=True):
     """Lines near its end that tell of failures."""
     origin: TextOrigin = TextOrigin()
     """Where it was written, by the paths near its end."""
+    around: tuple[tuple[int, str], ...] = ()
+    """The last failures with the lines before and after each, without secrets: all lines near the end where none tells of a failure."""
 
 
 NO_TEXT: Final = ReadText()

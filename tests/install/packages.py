@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|\.demo|\.mypy_cache|\.ruff_cache|dist|build)(/|$)|\.py[co]$")
 """What belongs to one checkout."""
 _SCHEMA = re.compile(r"envmedic/schemas/(?!playbook-1\.json).*")
-TABLES = "envmedic/compat/data/"
+TABLES = re.compile(r"envmedic/(compat/data|diagnosis)/\w+\.json")
 """What a wheel has packed."""
 OF_THE_SOURCE = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "mkdocs.yml", "pyproject.toml", "hatch_build.py",
@@ -65,7 +65,7 @@ def _of_wheel() -> Iterator[str]:
     # schemas of documents are in the source archive alone
     for name in _files("envmedic"):
         if not _SCHEMA.fullmatch(name):
-            yield f"{name}.gz" if name.startswith(TABLES) else name
+            yield f"{name}.gz" if TABLES.fullmatch(name) else name
 
 
 def _of_source() -> Iterator[str]:

@@ -16,6 +16,10 @@ from envmedic.redact import redact_text
 TAIL_BYTES = 256 * 1024
 """Length of the end of a text that is read for them: all of nearly every paste, a moment of a long log."""
 _SHOWN_CHARACTERS = 200
+_CONTEXT = 2
+"""Lines before and after one that tells of a failure."""
+_AROUND_CHARACTERS = 8000
+"""Length of what is kept around failures: more than a reader looks at."""
 _FAILING = re.compile(
     rb"(?i)error|exception|(?<!de)fault|\b(?:traceback|fatal|fail|abort|kill|terminat|not able to|can ?not|can't|could ?n[o']t|unable"
     rb"|missing|no module|not (?:found|available|compiled|supported|compatible|installed|permitted)|undefined|invalid|illegal"
@@ -236,6 +240,37 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
         raised_in=_texts(raised_in),
         sources=_texts(sources),
     )
+
+
+def around(lines: Iterable[tuple[int, bytes]], told: Failures, harmless: frozenset[int]) -> tuple[tuple[int, str], ...]:
+    """The last of `lines` around those that tell of failures, warnings among them; the last ones where none does.
+
+    Lines numbered in `harmless` are left out, and the traceback of an interruption: they may stand in any log.
+    """
+    failing = (told.failing | told.warned) - harmless
+    near = {near for number in failing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
+    kept: list[tuple[int, bytes]] = []
+    header: int | None = None
+    for number, line in lines:
+        if number in harmless:
+            if _INTERRUPTED.search(line[:LINE_LIMIT]) is not None:
+                kept, header = kept[:header], None
+            continue
+        begins = _TRACEBACK.search(line) is not None
+        # the error of a traceback ends it, in whatever words
+        ends = header is not None and not begins and (number in failing or bool(line[:1].strip()))
+        header = len(kept) if begins else None if ends else header
+        if not near or number in near or ends:
+            kept.append((number, line))
+    found: list[tuple[int, str]] = []
+    length = 0
+    for number, line in reversed(kept):
+        if length >= _AROUND_CHARACTERS:
+            break
+        text = redact_text(cleaned(line[:_AROUND_CHARACTERS]))
+        found.append((number, text))
+        length += len(text) + 1
+    return tuple(reversed(found))
 
 
 def _texts(paths: Iterable[bytes]) -> tuple[str, ...]:

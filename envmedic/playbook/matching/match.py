@@ -13,7 +13,7 @@ import msgspec
 from envmedic.model.playbook import LoadedPlaybook, ReadText, TextMatch
 from envmedic.playbook.matching.blocks import blocks, joined
 from envmedic.playbook.matching.build_log import BuildLog
-from envmedic.playbook.matching.failures import TextEnd
+from envmedic.playbook.matching.failures import TextEnd, around
 from envmedic.playbook.matching.forms import form_sentences
 from envmedic.playbook.matching.lines import Reading
 from envmedic.playbook.matching.log_stream import LogStream
@@ -61,7 +61,21 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
             if hit.start == 0:
                 tally.add(msgspec.structs.replace(hit, reading=Reading(text, text.encode())), number)
     matches = tuple(_with_call(match, named.calls) for match in tally.matches())
-    return ReadText(matches=matches, failures=tail.failures(), origin=named.origin)
+    failing = tail.failures()
+    told = around(tail.lines(), failing, _harmless(matches, playbooks))
+    return ReadText(matches=matches, failures=failing, origin=named.origin, around=told)
+
+
+def _harmless(matches: Iterable[TextMatch], playbooks: Iterable[LoadedPlaybook]) -> frozenset[int]:
+    """Numbers of the lines that are known to be no fault of an environment."""
+    known = {
+        (loaded.playbook.id, signature.id)
+        for loaded in playbooks
+        for signature in loaded.playbook.signatures
+        if (signature.fix_kind or loaded.playbook.fix_kind) == "not-an-env-problem"
+    }
+    found = (match for match in matches if (match.playbook, match.signature) in known)
+    return frozenset(number for match in found for number in (match.line_number, *match.later_lines))
 
 
 def _with_call(match: TextMatch, calls: Sequence[tuple[int, str, str]]) -> TextMatch:

@@ -294,6 +294,8 @@ def sureness(finding: Finding) -> str:
     """How sure it is, in words, and why; JSON has the number."""
     texts = any(item.kind == "text" and item.supports for item in finding.evidence)
     facts = sum(item.supports for item in seen_facts(finding))
+    if finding.guessed:
+        return "a guess by the words of the text alone"
     if finding.confirmed is False:
         return "unlikely: facts speak against it"
     if finding.confirmed is None:

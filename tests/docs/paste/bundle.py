@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from envmedic.diagnosis import resemblance
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.playbook.matching import derived, forms
 from tests.docs.howto import FOLDER, shipped
@@ -46,6 +47,10 @@ PINNED = HERE / "fetched.txt"
 PACKED = ("pyodide.asm.wasm", "python.zip")
 """Compressed here and unpacked by the page, so that their size does not depend on the server."""
 AS_IS = ("pyodide.mjs", "pyodide.asm.mjs")
+UNRECOGNISED = b"""Traceback (most recent call last):
+  File "run.py", line 3, in <module>
+acme.LoadProblem: the shared object of this build of the operators did not load"""
+"""A text that no signature knows, so that its words are counted."""
 PAGE = ("index.html", "page.css", "page.js", "worker.js")
 
 
@@ -57,7 +62,8 @@ def texts() -> dict[str, bytes]:
         for signature in loaded.playbook.signatures
     }
     logs = sorted((ROOT / "tests" / "envs").glob("*/sample_*.log"))
-    return {**signatures, **{f"{log.parent.name}/{log.name}": log.read_bytes() for log in logs}}
+    unrecognised = {"unrecognised": UNRECOGNISED}
+    return {**signatures, **unrecognised, **{f"{log.parent.name}/{log.name}": log.read_bytes() for log in logs}}
 
 
 def known() -> Known:
@@ -67,7 +73,12 @@ def known() -> Known:
         for item in shipped()
     )
     patterns = [signature.pattern for item in playbooks for signature in item.playbook.signatures]
-    return Known(playbooks, derived.derive_literals(patterns), derived.derive_literals(forms.patterns()))
+    return Known(
+        playbooks,
+        derived.derive_literals(patterns),
+        derived.derive_literals(forms.patterns()),
+        resemblance.load_table(),
+    )
 
 
 def wheels() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from envmedic.diagnosis import findings
+from envmedic.diagnosis import findings, resemblance
 from envmedic.model.findings import Diagnosis, Evidence, Finding
 from envmedic.model.playbook import LoadedPlaybook
 from envmedic.playbook.matching import derived, forms
@@ -25,6 +25,8 @@ class Known(msgspec.Struct, frozen=True):
     """The literals of all signatures of the playbooks, in their order."""
     forms: derived.Derived
     """Those of the forms of sentences."""
+    words: resemblance.Table
+    """What guesses at a text that no signature recognises."""
 
 
 class Quoted(msgspec.Struct):
@@ -80,7 +82,10 @@ def diagnose(name: str, path: str = TEXT) -> str:
     """What the page shows of the text at `path`, as JSON; `name` is that of its file, or ``-``."""
     text = read_lines(path)
     playbooks = _known[0].playbooks
-    found = findings.diagnose(read_text(text, playbooks), None, playbooks, prefix=None, log=name)
+    read = read_text(text, playbooks)
+    found = findings.diagnose(read, None, playbooks, prefix=None, log=name)
+    if found.doubtful:
+        found = resemblance.with_guesses(found, read, _known[0].words)
     return msgspec.json.encode(_shown(found if text.size or found.findings else _empty(found), text)).decode()
 
 

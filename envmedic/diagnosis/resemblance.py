@@ -1,0 +1,150 @@
+"""Guesses at the cause of a text that no signature recognises, by its words alone.
+
+Signatures know messages. A text whose message none of them knows still has words, and a text about a library that is
+not found has other words than one about a compiler. A linear classifier, made beforehand from labelled texts
+(``python -m tests.resemblance``; figures in ``docs/benchmarks-texts.md``), ranks the classes of faults by them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from envmedic.compat.tables import read_packed
+from envmedic.model.base import Model
+from envmedic.model.findings import Diagnosis, Evidence, Finding
+from envmedic.model.playbook import ReadText
+from envmedic.model.registries.faults import FAULT_CLASSES, Fault
+
+TABLE: Final = Path(__file__).with_suffix(".json")
+GUESSES: Final = 3
+"""Most classes that are named: the right one is among three for nearly all texts, and the first one for most."""
+_MOST, _LEAST = 0.4, 0.1
+"""Confidence of the best guess, and of the worst: far from a verdict."""
+_NO_GUESS = 0.1
+"""Score by which "no fault of an environment" surpasses every class where nothing is guessed."""
+_FEWEST_TERMS = 6
+"""Terms of a text that the table must know: a word or two stand in texts of every class."""
+_CHARACTERS = 4000
+"""Length of the end of a text that counts: the classifier is made from excerpts."""
+SCALE: Final = 100
+"""What the integers of the table are divided by."""
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,64}\b")
+_CAPITAL_INSIDE = re.compile(r"([a-z])([A-Z])")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_LONGEST_WORD = 24
+"""Longer ones are mangled names and encoded data."""
+_SHOWN_CHARACTERS = 500
+
+
+class Table(Model, frozen=True, kw_only=True):
+    """The classifier: integers, each a hundred times its value."""
+
+    classes: tuple[Fault | None, ...]
+    """None: no environment is at fault."""
+    bias: tuple[int, ...]
+    """What speaks for each class in any text."""
+    terms: dict[str, tuple[int, ...]]
+    """Words, and pairs of them on one line: its rarity among the labelled texts, then its weight for each class."""
+
+
+def with_guesses(diagnosis: Diagnosis, text: ReadText, table: Table) -> Diagnosis:
+    """A doubtful `diagnosis` with the classes that the words of `text` speak for too, likeliest first.
+
+    A guess is a finding without a playbook and without a signature, of no more confidence than the findings before it.
+    """
+    known = {item.fault for item in diagnosis.every}
+    told = min((item.confidence for item in diagnosis.findings), default=1.0)
+    guessed = _guesses(telling_lines(text), table, known, min(_MOST, told))
+    room = max(0, GUESSES - len(known))
+    return msgspec.structs.replace(diagnosis, findings=(*diagnosis.findings, *islice(guessed, room)))
+
+
+def telling_lines(text: ReadText) -> dict[int, str]:
+    """What counts of `text`, by the numbers of its lines: the end of what stands around its failures."""
+    lines: dict[int, str] = {}
+    length = 0
+    for number, line in reversed(text.around):
+        if length < _CHARACTERS:
+            lines[number] = line
+            length += len(line) + 1
+    return dict(reversed(lines.items()))
+
+
+def _guesses(lines: Mapping[int, str], table: Table, known: set[Fault], most: float) -> Iterator[Finding]:
+    scores = scored(terms(lines.values()), table)
+    if not scores:
+        return
+    ranked = sorted(scores, key=lambda fault: -scores[fault])
+    best = next(fault for fault in ranked if fault is not None)
+    if scores.get(None, -math.inf) - scores[best] > _NO_GUESS:
+        return
+    for fault in ranked:
+        if fault is None or fault in known:
+            continue
+        # a score of 0 is that of texts which were told right more often than not
+        confidence = min(most, max(_LEAST, round(_MOST * (1 + scores[fault]), 2)))
+        number = _telling_line(lines, fault, table)
+        yield Finding(
+            fault=fault,
+            playbook=None,
+            signature=None,
+            confidence=confidence,
+            confirmed=None,
+            summary=FAULT_CLASSES[fault].title,
+            evidence=(Evidence(kind="text", where=f"log:{number}", what=lines[number][:_SHOWN_CHARACTERS]),),
+            fix_kind="other",
+        )
+
+
+def _telling_line(lines: Mapping[int, str], fault: Fault, table: Table) -> int:
+    """Number of the line whose words speak most for `fault`."""
+    column = 1 + table.classes.index(fault)
+    rows = {
+        number: [table.terms[term] for term in {*terms([line])} & table.terms.keys()] for number, line in lines.items()
+    }
+    return max(rows, key=lambda number: sum(row[0] * row[column] for row in rows[number]))
+
+
+def scored(counted: Iterable[str], table: Table) -> dict[Fault | None, float]:
+    """How much the terms speak for each class; nothing where the table knows too few of them."""
+    counts = Counter(term for term in counted if term in table.terms)
+    values = {term: (1 + math.log(count)) * table.terms[term][0] for term, count in counts.items()}
+    length = math.sqrt(sum(value * value for value in values.values()))
+    if len(values) < _FEWEST_TERMS:
+        return {}
+    return {
+        fault: (
+            table.bias[column]
+            + sum(value / length * table.terms[term][1 + column] for term, value in values.items())
+        ) / SCALE
+        for column, fault in enumerate(table.classes)
+    }  # fmt: skip
+
+
+def terms(lines: Iterable[str]) -> Iterator[str]:
+    """The words of `lines` in small letters, parts of names by themselves, and each pair of neighbours on a line."""
+    for line in lines:
+        text = _CAPITAL_INSIDE.sub(r"\1 \2", _ADDRESS.sub(" ", line))
+        words = [word.lower() for word in _WORD.findall(text) if len(word) <= _LONGEST_WORD]
+        yield from words
+        yield from (f"{one} {next_one}" for one, next_one in pairwise(words))
+
+
+@lru_cache(maxsize=1)
+def load_table() -> Table:
+    """The classifier that is shipped."""
+    return table_from(TABLE)
+
+
+def table_from(file: Path) -> Table:
+    """The classifier in `file`, as ``python -m tests.resemblance`` writes it."""
+    return msgspec.json.decode(read_packed(file), type=Table)

@@ -1,0 +1,150 @@
+"""Guesses at texts that no signature recognises: that they are told as guesses, and change no verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envmedic.api import diagnosis
+from envmedic.api.context.settings import Settings
+from envmedic.diagnosis import resemblance
+from envmedic.diagnosis.resemblance import GUESSES, load_table, scored, terms
+from envmedic.model.events import EventStream
+from envmedic.model.findings import Diagnosis
+from envmedic.model.registries.faults import FAULTS
+from envmedic.render.documents.diagnosis import diagnosis_lines
+from envmedic.render.text import bare
+from tests.diagnosis.test_noise import NOISE
+from tests.docs.howto import shipped
+
+LOADING = """\
+Traceback (most recent call last):
+  File "serve.py", line 4, in <module>
+    import acme.kernels
+  File "/env/lib/python3.11/site-packages/acme/kernels.py", line 9, in <module>
+    _lib = load_shared("acme")
+acme.LoadProblem: the loader of shared libraries did not find what LD_LIBRARY_PATH should lead to: cudart, cublas"""
+COMPILING = """\
+running build_ext
+building 'acme.ops' extension
+gcc -pthread -c ops.cpp -o build/temp/ops.o
+ops.cpp: the compiler of this host refuses the header
+failed"""
+SOLVING = """\
+Collecting package metadata
+Solving environment
+acme-solver: every candidate of pytorch needs another cudatoolkit than the channels have, failed"""
+
+
+def diagnosed(text: str, folder: Path) -> Diagnosis:
+    log = folder / "log"
+    log.write_text(text)
+    return diagnosis.diagnose_text(Settings(stream=EventStream([])), shipped(), None, str(log), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [(LOADING, "missing-cuda-library"), (COMPILING, "extension-build-toolchain"), (SOLVING, "unsatisfiable")],
+)
+def test_the_words_of_an_unknown_message_speak_for_a_class(text: str, fault: str, tmp_path: Path) -> None:
+    found = diagnosed(text, tmp_path)
+    assert found.verdict == "unknown"
+    assert found.findings[0].fault == fault
+    assert len(found.findings) <= GUESSES
+    for item in found.findings:
+        assert item.guessed
+        assert item.confidence < 0.5
+        assert item.evidence[0].what in text
+    confidences = [item.confidence for item in found.findings]
+    assert confidences == sorted(confidences, reverse=True)
+
+
+def test_a_guess_is_told_as_one_and_leads_to_no_repair(tmp_path: Path) -> None:
+    found = diagnosed(LOADING, tmp_path)
+    told = "\n".join(bare(row) for row in diagnosis_lines(found))
+    assert "Not recognised by any playbook: best guess: " in told
+    assert "a guess by the words of the text alone" in told
+    assert "Next:" not in told
+    assert found.repair is None
+
+
+def test_a_plain_answer_has_no_guesses_beside_it(tmp_path: Path) -> None:
+    found = diagnosed("RuntimeError: operator torchvision::nms does not exist", tmp_path)
+    assert found.verdict == "env"
+    assert [item for item in found.findings if item.guessed] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "error", "quux.SealError: the seal of shard 3 is gone", "torch.OutOfMemoryError: CUDA out of memory."]
+)
+def test_nothing_is_guessed_of_few_words_and_of_what_is_no_fault(text: str, tmp_path: Path) -> None:
+    assert diagnosed(text, tmp_path).findings == ()
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+@pytest.mark.parametrize("text", [LOADING, COMPILING])
+def test_noise_changes_no_guess(text: str, noise: str, tmp_path: Path) -> None:
+    alone = [(item.fault, item.confidence) for item in diagnosed(text, tmp_path).findings]
+    for noisy in (f"{noise}\n{text}", f"{text}\n{noise}"):
+        assert [(item.fault, item.confidence) for item in diagnosed(noisy, tmp_path).findings] == alone
+
+
+def test_what_stands_far_from_a_failure_does_not_count(tmp_path: Path) -> None:
+    alone = diagnosed(LOADING, tmp_path).findings
+    far = "\n".join([*["the solver of conda compares the versions of packages"] * 4000, "", ""])
+    long = diagnosed(f"{far}\n{LOADING}\n\n{far}", tmp_path).findings
+    assert [item.fault for item in long] == [item.fault for item in alone]
+
+
+def test_secrets_of_the_text_are_not_in_a_guess(tmp_path: Path) -> None:
+    secret = "hf_" + "aB3" * 12
+    found = diagnosed(LOADING.replace("was not loaded", f"was not loaded, HF_TOKEN={secret}"), tmp_path)
+    assert found.findings
+    assert secret not in json.dumps([item.evidence[0].what for item in found.findings])
+
+
+def test_the_shipped_table_fits_the_code() -> None:
+    table = load_table()
+    assert {*table.classes} <= {None, *FAULTS}
+    assert len(table.classes) == len({*table.classes}) == len(table.bias)
+    for term, row in table.terms.items():
+        assert term in list(terms([term]))
+        assert len(row) == 1 + len(table.classes)
+        assert row[0] > 0
+
+
+def test_a_text_that_the_table_knows_no_words_of_has_no_scores() -> None:
+    assert scored(terms(["zzyzx qwfp arst"]), load_table()) == {}
+
+
+def test_words_are_parts_of_names_and_neighbours_on_a_line() -> None:
+    assert [*terms(["at::cudaLoader 0x7f3a", "Missing_file 12"])] == [
+        "at", "cuda", "loader", "at cuda", "cuda loader", "missing", "file", "missing file",
+    ]  # fmt: skip
+
+
+def test_a_classifier_is_made_from_labelled_texts(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn makes the classifier: install the group `resemblance`")
+    from tests.resemblance.__main__ import main
+
+    kinds = {
+        "missing-cuda-library": LOADING,
+        "extension-build-toolchain": COMPILING,
+        "none": "a question about errors and failed runs of a model",
+    }
+    file, output = tmp_path / "texts.jsonl", tmp_path / "table.json"
+    rows = [
+        {"labels": [label], "text": f"{text}\nerror of run {number}"}
+        for label, text in kinds.items()
+        for number in range(5)
+    ]
+    file.write_text("\n".join(json.dumps(row) for row in [*rows, *({"labels": ["no such class"], "text": "x"},)]))
+    other = tmp_path / "others.jsonl"
+    other.write_text(file.read_text())
+    assert main([str(file), str(other), "-o", str(output)]) == 0
+    table = resemblance.table_from(output)
+    for label in ("missing-cuda-library", "extension-build-toolchain"):
+        scores = scored(terms(kinds[label].splitlines()), table)
+        assert max(scores, key=scores.__getitem__) == label
