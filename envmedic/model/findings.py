@@ -88,7 +88,7 @@ class Finding(Model, frozen=True, kw_only=True):
     playbook: str | None
     """Id of the playbook that repairs it, None where none does."""
     signature: str | None
-    """Id of the matching signature, None when facts alone show the fault."""
+    """Id of the matching signature, None when facts alone show the fault, and of a guess by the words of a text."""
     confidence: float
     """0 to 1; findings under 0.5 are listed, but make no verdict."""
     # Three values: an unobserved fact neither confirms nor refutes.
