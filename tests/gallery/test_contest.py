@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gallery.repair_gallery.__main__ import listed, main
+from tests.gallery.repair_gallery.__main__ import hold, listed, main
 from tests.gallery.repair_gallery.case import Case
 from tests.gallery.repair_gallery.contest import (
     Ended,
@@ -82,27 +82,45 @@ def test_what_would_be_broken_is_counted_by_kind_and_nothing_is_made(
     assert not (tmp_path / "gallery").exists()
 
 
-def test_the_reference_of_a_fault_has_all_that_its_program_wants(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fault:
+    """A fault in an environment with nothing else in it, for which no index is asked."""
     monkeypatch.setitem(BASES, "light", ())
     monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
     make_wheel(tmp_path / "wheels", "shelf", "1.0")
     venv.create(tmp_path / "light", symlinks=True)
     (tmp_path / "light.done").touch()
-    fault = Fault(
-        "no shelf", None, lambda room: room.uninstall("shelf"), "import shelf", base="light", wants=("shelf<2",)
+    return Fault(
+        "no shelf", "missing", lambda room: room.uninstall("shelf"), "import shelf", base="light", wants=("shelf<2",)
     )
+
+
+def test_the_reference_of_a_fault_has_all_that_its_program_wants(shelf: Fault, tmp_path: Path) -> None:
     asked = []
 
     def again(handed: Handed) -> int:
         asked.append(handed.requirements)
         return TOOLS["uv-pinned"](handed)
 
-    with broken(Case((fault,)), tmp_path, Digests()) as made:
+    with broken(Case((shelf,)), tmp_path, Digests()) as made:
         endings = [contest(made, "reference", TOOLS["reference"]).ending, contest(made, "again", again).ending]
     assert (endings, asked) == (["repaired", "repaired"], [("shelf==1.0",)])
+
+
+def test_of_a_fault_that_nobody_sees_the_reference_alone_is_tried(
+    shelf: Fault, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unseen = replace(shelf, name="unseen", silent=True)
+    healthy = replace(unseen, name="healthy", fault=None, ending="untouched")
+    cases = [Case((fault,)) for fault in (shelf, healthy, unseen)]
+    hold(cases, {"reference": TOOLS["reference"], "idle": lambda _handed: 0}, tmp_path, tmp_path / "log")
+    ended = [from_line(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [(one.case, one.tool, one.ending) for one in ended] == [
+        ("no shelf", "reference", "repaired"), ("no shelf", "idle", "not repaired"), ("unseen", "reference", "repaired"),
+    ]  # fmt: skip
+    counted = [line for line in capsys.readouterr().out.splitlines() if " of 2 " in line]
+    assert [line.split() for line in counted] == [["1", "of", "2", "no", "shelf"], ["2", "of", "2", "unseen"]]
 
 
 def test_the_module_that_an_error_names() -> None:
