@@ -159,7 +159,7 @@ APPLE = (
         ("A conflict occurs when I use `pip install -r requirements.txt`.", ["unsatisfiable"]),
         ("HINT: This error might have occurred since this system does not have Windows Long Path support enabled.", []),
         ("InvalidArgumentError: Incompatible shapes: [8,13,80] vs. [8,13,1]", []),
-        (APPLE, ["extension-undefined-symbol"]),
+        (APPLE, ["half-installed"]),
     ],
 )  # fmt: skip
 def test_words_that_two_causes_share(text: str, faults: list[str]) -> None:

@@ -74,9 +74,9 @@ gpu-host-fault | [TRT] Cuda initialization failure with error 100. Please check 
 gpu-host-fault | WARNING: Could not find any nv files on this host!
 extension-undefined-symbol | ImportError: cannot import name '_C'
 extension-undefined-symbol | pytorch3d._C             failed to import
-extension-undefined-symbol | OSError: dlopen(/x/lib/libink.dylib, 0x000A): tried: '/x/lib/libink.dylib' (mach-o file, but is an incompatible architecture (have (arm64), need (x86_64h)))
-extension-undefined-symbol | OSError: /x/ink/libink.so: wrong ELF class: ELFCLASS32
-extension-undefined-symbol | ImportError: DLL load failed while importing _ink: %1 is not a valid Win32 application.
+half-installed | OSError: dlopen(/x/lib/libink.dylib, 0x000A): tried: '/x/lib/libink.dylib' (mach-o file, but is an incompatible architecture (have (arm64), need (x86_64h)))
+half-installed | OSError: /x/ink/libink.so: wrong ELF class: ELFCLASS32
+half-installed | ImportError: DLL load failed while importing _ink: %1 is not a valid Win32 application.
 libstdcxx | ImportError: dlopen(/x/ink/_C.cpython-38-darwin.so, 2): Library not loaded: @rpath/libc++.1.dylib
 companion-version | ImportError: dlopen(/x/ink/_C.so, 0x0002): Library not loaded: /usr/local/opt/webp/lib/libwebp.6.dylib
 companion-version | ImportError: No xformers
