@@ -77,6 +77,10 @@ extension-undefined-symbol | pytorch3d._C             failed to import
 half-installed | OSError: dlopen(/x/lib/libink.dylib, 0x000A): tried: '/x/lib/libink.dylib' (mach-o file, but is an incompatible architecture (have (arm64), need (x86_64h)))
 half-installed | OSError: /x/ink/libink.so: wrong ELF class: ELFCLASS32
 half-installed | ImportError: DLL load failed while importing _ink: %1 is not a valid Win32 application.
+companion-version | ImportError: 无法导入 torch.ink.Pen
+companion-version | RuntimeError: torchaudio 与 torch 的版本不匹配
+numpy-abi | ImportError: NumPy 的版本不兼容
+extension-undefined-symbol | ImportError: /x/ink/_C.so: 未定义的符号: _ZN3c105ErrorC2ENS_14SourceLocationESs
 libstdcxx | ImportError: dlopen(/x/ink/_C.cpython-38-darwin.so, 2): Library not loaded: @rpath/libc++.1.dylib
 companion-version | ImportError: dlopen(/x/ink/_C.so, 0x0002): Library not loaded: /usr/local/opt/webp/lib/libwebp.6.dylib
 companion-version | ImportError: No xformers
@@ -185,6 +189,7 @@ def test_a_line_that_only_underlines_another_parts_no_message(form: str, before:
             "ops.py:31: UserWarning: Failed to load custom C++ ops. Running on CPU mode Only!\n"
             "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
         ),
+        "ImportError: torch 与 ink 的版本不匹配, numpy 版本过低",
     ],
 )
 def test_what_only_looks_like_it_is_no_fault(text: str) -> None:
