@@ -80,7 +80,7 @@ half-installed | ImportError: DLL load failed while importing _ink: %1 is not a 
 companion-version | ImportError: 无法导入 torch.ink.Pen
 companion-version | RuntimeError: torchaudio 与 torch 的版本不匹配
 numpy-abi | ImportError: NumPy 的版本不兼容
-extension-undefined-symbol | ImportError: /x/ink/_C.so: 未定义的符号: _ZN3c105ErrorC2ENS_14SourceLocationESs
+extension-undefined-symbol | 报错: 未定义符号: _ZN3c105ErrorC2ENS_14SourceLocationESs
 libstdcxx | ImportError: dlopen(/x/ink/_C.cpython-38-darwin.so, 2): Library not loaded: @rpath/libc++.1.dylib
 companion-version | ImportError: dlopen(/x/ink/_C.so, 0x0002): Library not loaded: /usr/local/opt/webp/lib/libwebp.6.dylib
 companion-version | ImportError: No xformers
