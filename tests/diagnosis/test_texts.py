@@ -170,9 +170,14 @@ def test_who_has_to_act(text: str, verdict: str) -> None:
 
 
 def test_a_python_without_ssl_is_told_what_to_do_about_it() -> None:
-    text = "Can't connect to HTTPS URL because the SSL module is not available.\nERROR: No matching distribution found for boxes"
+    text = (
+        "Could not fetch URL https://index.example.org/simple/boxes/: There was a problem confirming the ssl certificate:\n"
+        "HTTPSConnectionPool(host='index.example.org', port=443): Max retries exceeded with url: /simple/boxes/ (Caused by SSLError(\"Can't connect to HTTPS URL because the SSL module is not available.\")) - skipping\n"
+        "ERROR: No matching distribution found for boxes"
+    )
     found = judged(text)
     assert found.verdict == NOT_OURS
+    assert "without SSL" in (found.reason or "")
     assert any("libssl-dev" in line for line in found.advice)
 
 
