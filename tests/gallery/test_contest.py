@@ -113,14 +113,16 @@ def test_of_a_fault_that_nobody_sees_the_reference_alone_is_tried(
 ) -> None:
     unseen = replace(shelf, name="unseen", silent=True)
     healthy = replace(unseen, name="healthy", fault=None, ending="untouched")
-    cases = [Case((fault,)) for fault in (shelf, healthy, unseen)]
+    pinned = replace(shelf, name="pinned", ending="refused")
+    cases = [Case((fault,)) for fault in (shelf, healthy, unseen, pinned)]
     hold(cases, {"reference": TOOLS["reference"], "idle": lambda _handed: 0}, tmp_path, tmp_path / "log")
     ended = [from_line(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [(one.case, one.tool, one.ending) for one in ended] == [
         ("no shelf", "reference", "repaired"), ("no shelf", "idle", "not repaired"), ("unseen", "reference", "repaired"),
+        ("pinned", "idle", "left alone"),
     ]  # fmt: skip
-    counted = [line for line in capsys.readouterr().out.splitlines() if " of 2 " in line]
-    assert [line.split() for line in counted] == [["1", "of", "2", "no", "shelf"], ["2", "of", "2", "unseen"]]
+    counted = [line for line in capsys.readouterr().out.splitlines() if " of 3 " in line]
+    assert [line.split()[3:] for line in counted] == [["no", "shelf"], ["unseen"], ["pinned"]]
 
 
 def test_the_module_that_an_error_names() -> None:

@@ -160,9 +160,11 @@ def hold(cases: Iterable[Case], tools: Mapping[str, Tool], folder: Path, log: Pa
 
 
 def _tried(case: Case, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Nobody sees a silent fault fail, so that there is nothing to hand in: only its reference is to be proven."""
+    """The reference proves that a fault can be repaired. Nobody sees a silent one fail, so that others get nothing to hand in."""
     first = case.faults[0]
-    return {name: tools[name] for name in tools if not first.silent or (first.fault and name == "reference")}
+    return {
+        name: tools[name] for name in tools if (first.ending == "repaired" if name == "reference" else not first.silent)
+    }
 
 
 def _enter(made: Broken, name: str, repair: Tool, log: Path) -> None:
