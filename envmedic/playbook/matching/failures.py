@@ -251,7 +251,11 @@ def around(lines: Iterable[tuple[int, bytes]], told: Failures, harmless: frozens
     near = {near for number in failing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
     kept: list[tuple[int, bytes]] = []
     header: int | None = None
+    warned = False
     for number, line in lines:
+        quoted, warned = warned and line.startswith(b"  "), number in harmless and b"Warning:" in line
+        if quoted:  # the statement that Python shows below a warning
+            continue
         if number in harmless:
             if _INTERRUPTED.search(line[:LINE_LIMIT]) is not None:
                 kept, header = kept[:header], None
