@@ -146,7 +146,7 @@ class PlanChoices:
         own = asked is None or any(item.playbook == asked.playbook for item in every)
         end = self._end_of(asked) if asked is not None and not own else None
         # A class that can bring the reported one about need not have done so here: facts that show its end decide
-        if asked is None or (end is None and any(_is_about(item, asked) for item in every)):
+        if asked is None or own or (end is None and any(_is_about(item, asked) for item in every)):
             return planner.named(msgspec.structs.replace(plan, notes=(*plan.notes, *notes))) if notes else plan
         return planner.named(
             msgspec.structs.replace(
@@ -181,13 +181,12 @@ class PlanChoices:
 
 def _is_about(plan: Plan, finding: Finding) -> bool:
     """Whether a plan is for the class of a finding, or for one that brings it about."""
-    if plan.fault is None or plan.fault == finding.fault:
-        return plan.fault is not None
+    # what packages want of each other and of a program names one of them, which a class does not
+    if plan.fault is None or finding.fault == "companion-version":
+        return False
     # what leaves every package as it is ends a fault inside one only where a check shows that
     of_packages = not all(isinstance(step, FileRepair) for step in plan.steps)
-    # what packages want of each other and of a program names one of them, which a class does not
-    named = finding.fault == "companion-version"
-    return of_packages and not named and finding.fault in FAULT_CLASSES[plan.fault].symptoms
+    return plan.fault == finding.fault or (of_packages and finding.fault in FAULT_CLASSES[plan.fault].symptoms)
 
 
 def _refusal(plan: Plan, earlier: Sequence[Plan]) -> EnvmedicError | None:

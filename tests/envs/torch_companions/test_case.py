@@ -23,3 +23,11 @@ def test_a_torchcodec_that_states_nothing_is_known_by_the_data(tmp_path: Path) -
 def test_companions_of_this_torch_are_healthy(tmp_path: Path) -> None:
     case = build(tmp_path, f"torchaudio=={TORCH}", f"torchcodec=={FITS}")
     assert found_by_facts(case).verdict == "healthy"
+
+
+def test_a_missing_module_of_the_program_is_not_answered_by_a_companion(tmp_path: Path) -> None:
+    """Both faults are of one class, and the repair of this one ends nothing of what the text says."""
+    case = build(tmp_path, f"torchaudio=={OTHER}", program="import third_party\n")
+    refused = case.apply("--log", str(case.log()))
+    assert refused.code == 1, refused.told()
+    assert "is not what was reported" in refused.told()
