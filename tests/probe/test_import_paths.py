@@ -28,6 +28,25 @@ def test_a_plain_environment_has_none(tmp_path: Path) -> None:
     assert observe(prefix, {}) == []
 
 
+# as they stand in protobuf 3.20.3, coloredlogs 15.0.1, coverage 7.16.2, pytest-cov 5.0.0 and cuda-bindings 12.9.4
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import sys, types, os;has_mfs = sys.version_info > (3, 5);p = os.path.join(sys._getframe(1).f_locals['sitedir'], *('google',));",
+        """import os; exec('try: __import__("coloredlogs").auto_install() if os.environ.get("COLOREDLOGS_AUTO_INSTALL") else None')""",
+        r"""import sys; exec('import os\n\nif os.getenv("COVERAGE_PROCESS_START"):\n  import coverage')""",
+        r"""import os, sys;exec('if \'COV_CORE_SOURCE\' in os.environ:\n try:\n  from pytest_cov.embed import init\n')""",
+        "import _cuda_bindings_redirector",
+    ],
+)
+def test_what_libraries_start_with_python_leads_imports_nowhere(line: str, tmp_path: Path) -> None:
+    prefix = make_prefix(tmp_path / "env")
+    (site(prefix) / "library.pth").write_text(f"# a comment\n\n{line}\n")
+    assert observe(prefix, {}) == []
+    (site(prefix) / "library.pth").write_text(f"{line}\n/opt/other\n")
+    assert [item[2] for item in observe(prefix, {})] == ["/opt/other"]
+
+
 def test_path_files_variables_scripts_and_customisations_are_listed(tmp_path: Path) -> None:
     prefix = make_prefix(tmp_path / "env")
     (site(prefix) / "local.pth").write_text("# comment\n/opt/other\n\nimport hook\n")

@@ -12,8 +12,15 @@ from envmedic.probe import layout
 from envmedic.probe.readable import is_directory, names, read_text
 from envmedic.redact import redact_text
 
-_HARMLESS_HOOKS = re.compile(r"import (_virtualenv\b|_distutils_hack\b|os; var = 'SETUPTOOLS_USE_DISTUTILS')")
-"""Lines that virtualenv and setuptools write into every environment."""
+_HARMLESS_HOOKS = re.compile(
+    r"import (?:_virtualenv\b|_distutils_hack\b|os; var = 'SETUPTOOLS_USE_DISTUTILS'"
+    r"|sys, ?types, ?os; ?(?:has_mfs|p) ?="  # a namespace package of setuptools: protobuf 3, matplotlib 3.6, Google's
+    r"|os; exec\('try: __import__\(\"coloredlogs\"\)"  # comes with onnxruntime
+    r"|sys; ?exec\('import os\\n\\nif os\.getenv\(\"COVERAGE_PROCESS"
+    r"|os, ?sys; ?exec\('if \\'COV_CORE_SOURCE\\'"
+    r"|_cuda_bindings_redirector$)"
+)
+"""Lines by which tools and libraries start with Python, and which let imports find nothing outside of site-packages."""
 _ASSIGNED = re.compile(
     r"^\s*(?:export\s+|set\s+-gx\s+|setenv\s+)?"
     r"(?P<name>PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_HOME|CUDA_PATH|TORCH_CUDA_ARCH_LIST)"
@@ -53,7 +60,7 @@ def parse_pth(text: str) -> tuple[str, ...]:
 
 
 def path_lines(text: str) -> tuple[str, ...]:
-    """The same with the lines that virtualenv and setuptools write into every environment."""
+    """The same with the lines that change nothing about what imports find."""
     # newer Pythons skip the byte order mark that editors on Windows write
     return tuple(
         line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.startswith("#")
