@@ -245,25 +245,19 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
 def around(lines: Iterable[tuple[int, bytes]], told: Failures, harmless: frozenset[int]) -> tuple[tuple[int, str], ...]:
     """The last of `lines` around those that tell of failures, warnings among them; the last ones where none does.
 
-    Lines numbered in `harmless` are left out, and the traceback of an interruption: they may stand in any log.
+    Lines numbered in `harmless` are left out: they may stand in any log.
     """
     failing = (told.failing | told.warned) - harmless
     near = {near for number in failing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
     kept: list[tuple[int, bytes]] = []
-    header: int | None = None
-    warned = False
+    traceback = False
     for number, line in lines:
-        quoted, warned = warned and line.startswith(b"  "), number in harmless and b"Warning:" in line
-        if quoted:  # the statement that Python shows below a warning
-            continue
         if number in harmless:
-            if _INTERRUPTED.search(line[:LINE_LIMIT]) is not None:
-                kept, header = kept[:header], None
             continue
         begins = _TRACEBACK.search(line) is not None
         # the error of a traceback ends it, in whatever words
-        ends = header is not None and not begins and (number in failing or bool(line[:1].strip()))
-        header = len(kept) if begins else None if ends else header
+        ends = traceback and not begins and (number in failing or bool(line[:1].strip()))
+        traceback = begins or (traceback and not ends)
         if not near or number in near or ends:
             kept.append((number, line))
     found: list[tuple[int, str]] = []

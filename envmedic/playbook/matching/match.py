@@ -62,20 +62,10 @@ def read_text(lines: Iterable[bytes], playbooks: Sequence[LoadedPlaybook]) -> Re
                 tally.add(msgspec.structs.replace(hit, reading=Reading(text, text.encode())), number)
     matches = tuple(_with_call(match, named.calls) for match in tally.matches())
     failing = tail.failures()
-    told = around(tail.lines(), failing, _harmless(matches, playbooks))
+    end = [*tail.lines()]
+    harmless = frozenset(end[index][0] for index in signatures.noise([line for _, line in end]))
+    told = around(end, failing, harmless)
     return ReadText(matches=matches, failures=failing, origin=named.origin, around=told)
-
-
-def _harmless(matches: Iterable[TextMatch], playbooks: Iterable[LoadedPlaybook]) -> frozenset[int]:
-    """Numbers of the lines that are known to be no fault of an environment."""
-    known = {
-        (loaded.playbook.id, signature.id)
-        for loaded in playbooks
-        for signature in loaded.playbook.signatures
-        if (signature.fix_kind or loaded.playbook.fix_kind) == "not-an-env-problem"
-    }
-    found = (match for match in matches if (match.playbook, match.signature) in known)
-    return frozenset(number for match in found for number in (match.line_number, *match.later_lines))
 
 
 def _with_call(match: TextMatch, calls: Sequence[tuple[int, str, str]]) -> TextMatch:
