@@ -55,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("texts", type=Path, nargs="+", help="JSON lines")
     parser.add_argument("-o", "--output", type=Path, default=resemblance.TABLE, help="file of the table")
     options = parser.parse_args(arguments)
+    if len(options.texts) == 1:
+        parser.error("two files are needed at least: each is judged by what is made from the others")
     playbooks = load_playbooks(Settings(stream=EventStream([])))
     texts = [text for file in options.texts for text in read(file, playbooks)]
     _print_held_out(texts)
