@@ -101,10 +101,10 @@ def diagnose_output(
         torn = hashed is not facts and damaged(hashed)
         facts = hashed if torn else with_crash(settings, playbooks, hashed, matches)
     found = conclude(playbooks, facts, read, prefix, name, here=here)
-    if found.doubtful:
+    if not any(item.confirmed for item in found.every):
         from envmedic.diagnosis import resemblance
 
-        found = resemblance.with_guesses(found, read, resemblance.load_table())
+        found = resemblance.second_opinion(found, read, resemblance.load_table())
     return with_outlook(found, playbooks)
 
 

@@ -31,8 +31,13 @@ _MOST, _LEAST = 0.4, 0.1
 """Confidence of the best guess, and of the worst: far from a verdict."""
 _NO_GUESS = 0.1
 """Score by which "no fault of an environment" surpasses every class where nothing is guessed."""
+_DISPUTE = 0.4
+"""Score by which the words must surpass the class of a message to be believed before it."""
+_ENOUGH_TO_DISPUTE = 16
+"""Terms of a text that the table must know for that: of a bare line its signature knows more."""
 _FEWEST_TERMS = 6
-"""Terms of a text that the table must know: a word or two stand in texts of every class."""
+"""Terms of a text that the table must know, a pair among them: a word or two stand in texts of every class, and what is
+no text has words of two letters by chance."""
 _CHARACTERS = 4000
 """Length of the end of a text that counts: the classifier is made from excerpts."""
 SCALE: Final = 100
@@ -56,16 +61,53 @@ class Table(Model, frozen=True, kw_only=True):
     """Words, and pairs of them on one line: its rarity among the labelled texts, then its weight for each class."""
 
 
-def with_guesses(diagnosis: Diagnosis, text: ReadText, table: Table) -> Diagnosis:
-    """A doubtful `diagnosis` with the classes that the words of `text` speak for too, likeliest first.
+def second_opinion(diagnosis: Diagnosis, text: ReadText, table: Table) -> Diagnosis:
+    """`diagnosis` with what the words of `text` say to it, where no fact has decided.
 
-    A guess is a finding without a playbook and without a signature, of no more confidence than the findings before it.
+    Where it is doubtful, or the words speak by a wide margin for another class than that of its first finding, the
+    likeliest classes that it does not name are added as guesses: findings without a playbook and without a signature, of
+    no more confidence than the findings before them. Where both is so, that class comes first and nothing is sure any more.
     """
+    lines = telling_lines(text)
+    counted = frozenset(terms(lines.values())) & table.terms.keys()
+    scores = scored(terms(lines.values()), table)
+    ranked = sorted((fault for fault in scores if fault is not None), key=lambda fault: -scores[fault])
+    if not ranked or scores.get(None, -math.inf) - scores[ranked[0]] > _NO_GUESS:
+        return diagnosis
+    guesses = [_guess(fault, scores[fault], lines, table) for fault in ranked]
+    first = diagnosis.findings[0] if diagnosis.findings else None
+    # a fault that the table does not know has no score, and no word speaks against it
+    against = 0.0 if first is None else scores[ranked[0]] - scores.get(first.fault, math.inf)
+    disputed = against >= _DISPUTE and len(counted) >= _ENOUGH_TO_DISPUTE
+    if not (diagnosis.doubtful or disputed):
+        return diagnosis
+    # what facts refute asks for another environment, not for another reading
+    if first is not None and first.confirmed is None and disputed and diagnosis.doubtful:
+        diagnosis = _undecided(diagnosis, first, guesses[0])
     known = {item.fault for item in diagnosis.every}
     told = min((item.confidence for item in diagnosis.findings), default=1.0)
-    guessed = _guesses(telling_lines(text), table, known, min(_MOST, told))
+    others = (_at_most(told, item) for item in guesses if item.fault not in known)
     room = max(0, GUESSES - len(known))
-    return msgspec.structs.replace(diagnosis, findings=(*diagnosis.findings, *islice(guessed, room)))
+    return msgspec.structs.replace(diagnosis, findings=(*diagnosis.findings, *islice(others, room)))
+
+
+def _undecided(diagnosis: Diagnosis, first: Finding, guess: Finding) -> Diagnosis:
+    """`diagnosis` without a sure finding: those of the guess's class, or it, come before `first` and all others."""
+    own = tuple(item for item in diagnosis.findings if item.fault == guess.fault)
+    others = tuple(item for item in diagnosis.findings if item.fault != guess.fault)
+    # words and a message that agree are as sure as the words
+    front = msgspec.structs.replace(own[0], confidence=guess.confidence) if own else guess
+    return msgspec.structs.replace(
+        diagnosis,
+        verdict="unknown",
+        reason=f"a line of it points to {first.fault}, and its words as a whole to {guess.fault}",
+        advice=(),
+        findings=(front, *(_at_most(guess.confidence, item) for item in (*own[1:], *others))),
+    )
+
+
+def _at_most(confidence: float, finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, confidence=min(confidence, finding.confidence))
 
 
 def telling_lines(text: ReadText) -> dict[int, str]:
@@ -79,30 +121,19 @@ def telling_lines(text: ReadText) -> dict[int, str]:
     return dict(reversed(lines.items()))
 
 
-def _guesses(lines: Mapping[int, str], table: Table, known: set[Fault], most: float) -> Iterator[Finding]:
-    scores = scored(terms(lines.values()), table)
-    if not scores:
-        return
-    ranked = sorted(scores, key=lambda fault: -scores[fault])
-    best = next(fault for fault in ranked if fault is not None)
-    if scores.get(None, -math.inf) - scores[best] > _NO_GUESS:
-        return
-    for fault in ranked:
-        if fault is None or fault in known:
-            continue
+def _guess(fault: Fault, score: float, lines: Mapping[int, str], table: Table) -> Finding:
+    number = _telling_line(lines, fault, table)
+    return Finding(
+        fault=fault,
+        playbook=None,
+        signature=None,
         # a score of 0 is that of texts which were told right more often than not
-        confidence = min(most, max(_LEAST, round(_MOST * (1 + scores[fault]), 2)))
-        number = _telling_line(lines, fault, table)
-        yield Finding(
-            fault=fault,
-            playbook=None,
-            signature=None,
-            confidence=confidence,
-            confirmed=None,
-            summary=FAULT_CLASSES[fault].title,
-            evidence=(Evidence(kind="text", where=f"log:{number}", what=lines[number][:_SHOWN_CHARACTERS]),),
-            fix_kind="other",
-        )
+        confidence=min(_MOST, max(_LEAST, round(_MOST * (1 + score), 2))),
+        confirmed=None,
+        summary=FAULT_CLASSES[fault].title,
+        evidence=(Evidence(kind="text", where=f"log:{number}", what=lines[number][:_SHOWN_CHARACTERS]),),
+        fix_kind="other",
+    )
 
 
 def _telling_line(lines: Mapping[int, str], fault: Fault, table: Table) -> int:
@@ -119,7 +150,7 @@ def scored(counted: Iterable[str], table: Table) -> dict[Fault | None, float]:
     counts = Counter(term for term in counted if term in table.terms)
     values = {term: (1 + math.log(count)) * table.terms[term][0] for term, count in counts.items()}
     length = math.sqrt(sum(value * value for value in values.values()))
-    if len(values) < _FEWEST_TERMS:
+    if len(values) < _FEWEST_TERMS or not any(" " in term for term in values):
         return {}
     return {
         fault: (

@@ -47,7 +47,7 @@ cpu-only-torch | AttributeError: module 'torch._C' has no attribute '_cuda_setDe
 no-kernel-image | nvidia rtx pro 6000 with cuda capability sm_120 is not compatible with the current pytorch installation
 no-kernel-image | RuntimeError: HIP error: invalid device function
 no-kernel-image | FATAL: kernel `fmha_cutlassB_bf16` is for sm80-sm100, but was built for sm70
-no-kernel-image | Command '['/x/triton/backends/nvidia/bin/ptxas', '-v', '--gpu-name=sm_103', '/tmp/a.ptx']' returned non-zero exit status 255.
+nvrtc-arch | Command '['/x/triton/backends/nvidia/bin/ptxas', '-v', '--gpu-name=sm_103', '/tmp/a.ptx']' returned non-zero exit status 255.
 gpu-host-fault | torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable
 gpu-host-fault | error running prestart hook #0: exit status 1, stdout: , stderr: nvidia-container-runtime-hook
 companion-version | ModuleNotFoundError: No module named 'torch.nn.attention.flex_attention'

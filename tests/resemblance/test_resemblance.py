@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from envmedic.api import diagnosis
 from envmedic.api.context.settings import Settings
@@ -14,6 +16,7 @@ from envmedic.diagnosis.resemblance import GUESSES, load_table, scored, terms
 from envmedic.model.events import EventStream
 from envmedic.model.findings import Diagnosis
 from envmedic.model.registries.faults import FAULTS
+from envmedic.playbook.matching.match import read_text
 from envmedic.render.documents.diagnosis import diagnosis_lines
 from envmedic.render.text import bare
 from tests.diagnosis.test_noise import NOISE
@@ -36,6 +39,22 @@ SOLVING = """\
 Collecting package metadata
 Solving environment
 acme-solver: every candidate of pytorch needs another cudatoolkit than the channels have, failed"""
+
+HINT_OF_ANOTHER = """\
+the training on this host ends in the container
+docker run --gpus all: the runtime of nvidia and the driver of the host, permission of the device /dev/nvidia0
+RuntimeError: NCCL error: unhandled system error"""
+FORM_OF_ANOTHER = """\
+running build_ext
+building 'acme.ops' extension
+gcc -pthread -c ops.cpp -o build/temp/ops.o, compile with ninja, cmake and nvcc
+setup.py of the extension: the compiler stopped at the header, build of the wheel ended
+acme: boxes 2.1 is too old for lids 3.0"""
+PLAIN_BESIDE_ANOTHER = """\
+Collecting package metadata
+Solving environment: failed with conda, packages of channels, conflicts of pytorch and cudatoolkit
+pip: no version of the requirement is found for this python, dependency resolver
+AttributeError: module 'numpy' has no attribute 'float'"""
 
 
 def diagnosed(text: str, folder: Path) -> Diagnosis:
@@ -77,6 +96,55 @@ def test_a_plain_answer_has_no_guesses_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (HINT_OF_ANOTHER, "shell-variable", "gpu-host-fault"),
+        (FORM_OF_ANOTHER, "companion-version", "extension-build-toolchain"),
+    ],
+)
+def test_words_that_speak_for_another_class_go_before_an_unsure_reading(
+    text: str, line: str, words: str, tmp_path: Path
+) -> None:
+    found = diagnosed(text, tmp_path)
+    assert found.verdict == "unknown"
+    assert found.reason == f"a line of it points to {line}, and its words as a whole to {words}"
+    assert [item.fault for item in found.findings[:2]] == [words, line]
+    assert found.findings[0].guessed
+    assert not found.findings[1].guessed
+    confidences = [item.confidence for item in found.findings]
+    assert confidences == sorted(confidences, reverse=True)
+    assert confidences[0] < 0.5
+    told = "\n".join(bare(row) for row in diagnosis_lines(found))
+    assert "Nothing sure: best guess: " in told
+    assert "Next:" not in told
+
+
+def test_a_line_alone_is_read_as_its_signature_says(tmp_path: Path) -> None:
+    # the words of these are few, and are those of other classes as well
+    for text in (HINT_OF_ANOTHER.splitlines()[-1], FORM_OF_ANOTHER.splitlines()[-1]):
+        assert not diagnosed(text, tmp_path).findings[0].guessed
+
+
+def test_a_plain_answer_stands_whatever_the_words_are_and_they_are_told(tmp_path: Path) -> None:
+    found = diagnosed(PLAIN_BESIDE_ANOTHER, tmp_path)
+    assert (found.verdict, found.findings[0].fault, found.findings[0].guessed) == ("env", "numpy-abi", False)
+    assert found.findings[0].confidence == 0.88
+    assert [item.guessed for item in found.findings] == [False, True, True]
+    assert found.findings[1].fault == "unsatisfiable"
+
+
+def test_what_facts_decide_is_not_disputed(tmp_path: Path) -> None:
+    found = diagnosed(FORM_OF_ANOTHER, tmp_path)
+    unsure = found.findings[1]
+    for confirmed in (True, False):
+        decided = replace(found, findings=(replace(unsure, confirmed=confirmed, confidence=0.55),), verdict="env")
+        again = resemblance.second_opinion(
+            decided, read_text(FORM_OF_ANOTHER.encode().split(b"\n"), shipped()), load_table()
+        )
+        assert (again.verdict, again.findings[0].fault) == ("env", unsure.fault)
+
+
+@pytest.mark.parametrize(
     "text", ["", "error", "quux.SealError: the seal of shard 3 is gone", "torch.OutOfMemoryError: CUDA out of memory."]
 )
 def test_nothing_is_guessed_of_few_words_and_of_what_is_no_fault(text: str, tmp_path: Path) -> None:
@@ -84,11 +152,15 @@ def test_nothing_is_guessed_of_few_words_and_of_what_is_no_fault(text: str, tmp_
 
 
 @pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
-@pytest.mark.parametrize("text", [LOADING, COMPILING])
+@pytest.mark.parametrize("text", [LOADING, COMPILING, HINT_OF_ANOTHER, FORM_OF_ANOTHER, PLAIN_BESIDE_ANOTHER])
 def test_noise_changes_no_guess(text: str, noise: str, tmp_path: Path) -> None:
-    alone = [(item.fault, item.confidence) for item in diagnosed(text, tmp_path).findings]
+    alone = diagnosed(text, tmp_path)
     for noisy in (f"{noise}\n{text}", f"{text}\n{noise}"):
-        assert [(item.fault, item.confidence) for item in diagnosed(noisy, tmp_path).findings] == alone
+        found = diagnosed(noisy, tmp_path)
+        assert [(item.fault, item.confidence) for item in found.findings] == [
+            (item.fault, item.confidence) for item in alone.findings
+        ]
+        assert (found.verdict, found.reason) == (alone.verdict, alone.reason)
 
 
 def test_what_stands_far_from_a_failure_does_not_count(tmp_path: Path) -> None:
@@ -117,6 +189,12 @@ def test_the_shipped_table_fits_the_code() -> None:
 
 def test_a_text_that_the_table_knows_no_words_of_has_no_scores() -> None:
     assert scored(terms(["zzyzx qwfp arst"]), load_table()) == {}
+
+
+def test_bytes_that_are_no_text_have_no_scores() -> None:
+    for seed in range(20):
+        rubbish = random.Random(seed).randbytes(4000).decode("utf-8", "replace")
+        assert scored(terms([rubbish]), load_table()) == {}
 
 
 def test_words_are_parts_of_names_and_neighbours_on_a_line() -> None:

@@ -91,6 +91,8 @@ def headline(diagnosis: Diagnosis) -> tuple[str, Tone, str]:
         told = diagnosis.reason
     elif diagnosis.verdict == "unknown":
         told = f"best guess: {first.summary} ({first.confidence:.0%})" if first is not None else None
+        disputed = first is not None and first.guessed and any(item.playbook for item in diagnosis.findings)
+        sentence = "Nothing sure" if disputed else sentence
     else:
         told = first.summary if first is not None else None
     return mark, tone, f"{sentence}: {told}" if told else sentence

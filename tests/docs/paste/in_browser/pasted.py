@@ -84,8 +84,7 @@ def diagnose(name: str, path: str = TEXT) -> str:
     playbooks = _known[0].playbooks
     read = read_text(text, playbooks)
     found = findings.diagnose(read, None, playbooks, prefix=None, log=name)
-    if found.doubtful:
-        found = resemblance.with_guesses(found, read, _known[0].words)
+    found = resemblance.second_opinion(found, read, _known[0].words)
     return msgspec.json.encode(_shown(found if text.size or found.findings else _empty(found), text)).decode()
 
 
