@@ -333,14 +333,20 @@ def _repairable(diagnosis: Diagnosis) -> tuple[Finding, ...]:
         )
     if diagnosis.verdict == "env" and not any(item.confirmed is None for item in diagnosis.findings):
         raise _by_hand(diagnosis)
-    refuted = any(finding.confirmed is False for finding in diagnosis.findings)
-    raise NothingToRepair(
-        "envmedic knows no repair for this",
-        cause=diagnosis.reason,
-        hint=f"Name the environment that the program ran in with -p, if that is not {diagnosis.prefix}"
-        if refuted
-        else "Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`",
-    )
+    raise NothingToRepair("envmedic knows no repair for this", cause=diagnosis.reason, hint=_way_on(diagnosis))
+
+
+def _way_on(diagnosis: Diagnosis) -> str:
+    """What to do where nothing that was found can be repaired."""
+    if any(finding.confirmed is False for finding in diagnosis.findings):
+        return f"Name the environment that the program ran in with -p, if that is not {diagnosis.prefix}"
+    nowhere = brought_by_nothing(diagnosis.facts) if diagnosis.facts is not None else ()
+    module = next((item.groups["module"] for item in diagnosis.every if item.groups.get("module") in nowhere), None)
+    if module is not None:
+        return (
+            f"Install what brings {module}, which envmedic does not know, or start the program where its own is found"
+        )
+    return "Give the whole error text with --log FILE, or choose a playbook from `envmedic playbooks list`"
 
 
 def _by_hand(diagnosis: Diagnosis) -> NothingToRepair:

@@ -324,4 +324,4 @@ def _doubt(best: Cause) -> str:
         return f"perhaps no environment is at fault: {best.summary}"
     if best.refuted:
         return f"the text speaks of {best.fault}, but facts refute it: {_observations(best)}"
-    return f"the likeliest fault is {best.fault}, which the text alone does not establish"
+    return f"the likeliest fault is {best.fault} ({best.summary}), which the text alone does not establish"

@@ -35,7 +35,10 @@ def test_a_module_that_nobody_requires_is_left_alone(tmp_path: Path) -> None:
     case = build(tmp_path, "starlette==0.36.3", "yaml-next==1.2", program="import handlers\n")
     done = case.apply("--log", str(case.log()))
     assert done.code == 1
-    assert "knows no repair" in done.told()
+    told = done.told()
+    assert "knows no repair" in told
+    assert "companion-version (handlers is not installed, or is the program's own)" in told
+    assert "Install what brings handlers" in told
 
 
 def test_named_without_a_text_it_is_proven_by_the_requirements_alone(tmp_path: Path) -> None:
