@@ -170,6 +170,21 @@ def test_what_stands_far_from_a_failure_does_not_count(tmp_path: Path) -> None:
     assert [item.fault for item in long] == [item.fault for item in alone]
 
 
+@pytest.mark.parametrize("text", [LOADING, COMPILING, HINT_OF_ANOTHER, FORM_OF_ANOTHER, PLAIN_BESIDE_ANOTHER])
+@pytest.mark.parametrize(
+    "line",
+    ["Epoch {0} [{0}/50] loss 0.{0} lr 1e-{0}", "10:00:{0} INFO the server of conda solved request {0} in {0} ms"],
+)
+def test_a_log_in_one_form_counts_nowhere(text: str, line: str, tmp_path: Path) -> None:
+    log = "\n".join(line.format(number) for number in range(60))
+    alone = diagnosed(text, tmp_path)
+    long = diagnosed(f"{log}\n{text}", tmp_path)
+    assert [(item.fault, item.confidence) for item in long.findings] == [
+        (item.fault, item.confidence) for item in alone.findings
+    ]
+    assert long.verdict == alone.verdict
+
+
 def test_secrets_of_the_text_are_not_in_a_guess(tmp_path: Path) -> None:
     secret = "hf_" + "aB3" * 12
     found = diagnosed(LOADING.replace("was not loaded", f"was not loaded, HF_TOKEN={secret}"), tmp_path)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -18,6 +19,9 @@ TAIL_BYTES = 256 * 1024
 _SHOWN_CHARACTERS = 200
 _CONTEXT = 2
 """Lines before and after one that tells of a failure."""
+_NUMBERS = re.compile(rb"\d+(?:[.,:eE+-]+\d+)*")
+_REPEATED = 8
+"""Lines of one form that are a log's, and not part of one message."""
 _AROUND_CHARACTERS = 8000
 """Length of what is kept around failures: more than a reader looks at."""
 _FAILING = re.compile(
@@ -242,12 +246,13 @@ def failures(lines: Iterable[tuple[int, bytes]]) -> Failures:
     )
 
 
-def around(lines: Iterable[tuple[int, bytes]], told: Failures, harmless: frozenset[int]) -> tuple[tuple[int, str], ...]:
+def around(lines: Sequence[tuple[int, bytes]], told: Failures, harmless: frozenset[int]) -> tuple[tuple[int, str], ...]:
     """The last of `lines` around those that tell of failures, warnings among them; the last ones where none does.
 
-    Lines numbered in `harmless` are left out: they may stand in any log.
+    Lines numbered in `harmless` are left out, as they may stand in any log, and those of a log that goes on in one form.
     """
     failing = (told.failing | told.warned) - harmless
+    harmless |= _regular(lines) - failing
     near = {near for number in failing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
     kept: list[tuple[int, bytes]] = []
     traceback = False
@@ -269,6 +274,13 @@ def around(lines: Iterable[tuple[int, bytes]], told: Failures, harmless: frozens
         found.append((number, text))
         length += len(text) + 1
     return tuple(reversed(found))
+
+
+def _regular(lines: Sequence[tuple[int, bytes]]) -> frozenset[int]:
+    """Numbers of the lines that several others repeat but for their numbers: steps of a training, requests to a server."""
+    forms = [_NUMBERS.sub(b"0", line.strip()) for _, line in lines]
+    counts = Counter(forms)
+    return frozenset(number for (number, _), form in zip(lines, forms, strict=True) if counts[form] >= _REPEATED)
 
 
 def _texts(paths: Iterable[bytes]) -> tuple[str, ...]:
