@@ -81,8 +81,8 @@ def second_opinion(diagnosis: Diagnosis, text: ReadText, table: Table) -> Diagno
     disputed = against >= _DISPUTE and len(counted) >= _ENOUGH_TO_DISPUTE
     if not (diagnosis.doubtful or disputed):
         return diagnosis
-    # what facts refute asks for another environment, not for another reading
-    if first is not None and first.confirmed is None and disputed and diagnosis.doubtful:
+    by_text_alone = all(item.confirmed is None for item in diagnosis.every)
+    if first is not None and by_text_alone and disputed and diagnosis.doubtful:
         diagnosis = _undecided(diagnosis, first, guesses[0])
     known = {item.fault for item in diagnosis.every}
     told = min((item.confidence for item in diagnosis.findings), default=1.0)

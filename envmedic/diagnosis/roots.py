@@ -147,7 +147,7 @@ def chosen(causes: Sequence[Cause], failures: Failures = NO_TEXT.failures) -> Ca
         return asked
     if asked.by_form and not asked.certain:
         # known words of a failure go before an uncertain guess; those of a notice may stand in any log
-        return stated if stated.starts & failures.failing else asked
+        return stated if stated.raised and stated.starts & failures.failing else asked
     if asked.signature is None:
         # The user asked about the text, and a fault that facts alone show beside it does not explain it.
         return stated if stated.confidence >= asked.confidence else asked

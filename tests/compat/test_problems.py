@@ -125,10 +125,22 @@ def test_a_cuda_companion_beside_a_cpu_torch() -> None:
     assert rules(env, host()) == [("companion-variant", "torchvision")]
 
 
-@pytest.mark.parametrize(("cuda", "wrong"), [("13.0", True), ("13.2", False), ("13", False), ("12.8", True)])
-def test_torchaudio_compares_the_minor_version_of_cuda_too(cuda: str, *, wrong: bool) -> None:
-    torch, audio = distribution("torch", "2.15.0"), distribution("torchaudio", "2.11.0")
-    build = CompanionBuild(name="torchaudio", version="2.11.0", cuda=cuda)
+@pytest.mark.parametrize(
+    ("version", "cuda", "wrong"),
+    [
+        ("2.11.0", "13.0", True),
+        ("2.11.0+cu130", "13.0", True),
+        ("2.11.0", "13.2", False),
+        ("2.11.0", "13", False),
+        ("2.11.0", "12.8", True),
+        ("2.11.1", "13.0", False),
+        ("2.11.1+cu130", "13.0", False),
+        ("2.11.1", "12.8", True),
+    ],
+)
+def test_torchaudio_compared_the_minor_version_of_cuda_too(version: str, cuda: str, *, wrong: bool) -> None:
+    torch, audio = distribution("torch", "2.15.0"), distribution("torchaudio", version)
+    build = CompanionBuild(name="torchaudio", version=version.partition("+")[0], cuda=cuda)
     env = environment(torch, audio, cuda="13.2", companions=(build,))
     assert rules(env, host(None, None)) == ([("companion-variant", "torchaudio")] if wrong else [])
 

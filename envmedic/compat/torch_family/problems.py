@@ -109,15 +109,16 @@ def _build_kind(cuda: str | None, variant: str | None, label: str | None) -> str
     return None
 
 
-def _agree(name: str, own: str, theirs: str) -> bool:
-    """Whether a companion loads beside a torch: torchvision compares the major version, torchaudio the minor one too.
+def _agree(companion: Distribution, own: str, theirs: str) -> bool:
+    """Whether a companion loads beside a torch: both compare the major version, torchaudio up to 2.11.0 the minor one too.
 
     ``_check_cuda_version`` of each raises RuntimeError otherwise.
     """
     if "cpu" in (own, theirs):
         return own == theirs
     one, other = versions.dotted(own), versions.dotted(theirs)
-    compared = 2 if name == "torchaudio" and min(len(one), len(other)) > 1 else 1
+    by_minor = companion.name == "torchaudio" and versions.allows("<2.11.1", companion.version)
+    compared = 2 if by_minor and min(len(one), len(other)) > 1 else 1
     return one[:compared] == other[:compared]
 
 
@@ -130,7 +131,7 @@ def _variant(
     if own is None and installed.name == "torchvision" and build is not None and build.has_gpu_code is False:
         own = "cpu"
     theirs = _build_kind(torch.cuda if torch else None, torch.variant if torch else None, versions.local(version))
-    if own is None or theirs is None or _agree(installed.name, own, theirs) or (torch is not None and torch.hip):
+    if own is None or theirs is None or _agree(installed, own, theirs) or (torch is not None and torch.hip):
         return None
     names = [kind if kind == "cpu" else f"CUDA {kind}" for kind in (own, theirs)]
     reason = f"{installed.name} {installed.version} is a {names[0]} build, torch {version} a {names[1]} build"

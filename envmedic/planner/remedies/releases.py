@@ -31,13 +31,13 @@ def missing_requirement(situation: Situation) -> Remedy:
     """
     found = requirement_faults(situation.environment, situation.host)
     extras = asked_by_extras(situation.environment, situation.host, situation.groups)
-    missing = [item for item in extras if item.found is None]
+    optional = _in_accord([item for item in extras if item.found is None], found.every)
     former = of_former_standard(situation.environment, situation.groups)
-    lacking = (*found.missing, *missing)
+    lacking = found.missing
     # a library may use what it does not ask for, and what others used to bring along
-    known = () if lacking or former else of_known_name(situation.environment, situation.groups)
+    known = () if lacking or optional or former else of_known_name(situation.environment, situation.groups)
     module = situation.groups.get("module")
-    if module is not None and module not in FORMER_STANDARD and not (lacking or former or known):
+    if module is not None and module not in FORMER_STANDARD and not (lacking or optional or former or known):
         raise _nobody_brings(module)
     # another release of what lacks something may be asked for anyway, and lack nothing
     refused = tuple(
@@ -45,11 +45,29 @@ def missing_requirement(situation: Situation) -> Remedy:
     )
     return moving(
         conflicts(
-            situation.environment, (*lacking, *refused), found.every, wanted=(*former, *known), unstated=found.unstated
+            situation.environment,
+            (*lacking, *refused),
+            found.every,
+            wanted=(*former, *known, *optional),
+            unstated=found.unstated,
         ),
         why=_ACCEPTED,
         otherwise="nothing is missing of which a release would do for all",
     )
+
+
+def _in_accord(optional: Sequence[Demand], every: Sequence[Demand]) -> tuple[str, ...]:
+    """One requirement on each distribution that extras ask for, by as many of these as agree with each other and with `every`.
+
+    Nobody has asked for the extras. They tell which release would do, and move nothing. Those of distributions that
+    nothing requires, which somebody has chosen, go first.
+    """
+    required = {item.name for item in every}
+    kept: list[Demand] = []
+    for item in sorted(optional, key=lambda item: item.by.name in required):
+        if satisfying(item.name, (*every, *kept, item)) is not None:
+            kept.append(item)
+    return tuple(satisfying(name, (*every, *kept)) or name for name in dict.fromkeys(item.name for item in optional))
 
 
 def _nobody_brings(module: str) -> NoSolution:

@@ -37,6 +37,22 @@ def test_what_is_used_without_being_asked_for_comes_where_its_distribution_is_kn
     assert decided("missing-requirement", environment([app]), groups=groups).install == (name,)
 
 
+def test_extras_that_nobody_asked_for_tell_a_release_and_move_nothing() -> None:
+    models = dist("models", "5.24", 'pytest<9; extra == "testing"', "tensors")
+    tensors = dist("tensors", "0.8", 'pytest>=9; extra == "testing"')
+    groups = {"module": "pytest"}
+    alone = decided("missing-requirement", environment([tensors]), groups=groups)
+    assert alone.install == ("pytest>=9",)
+    both = decided("missing-requirement", environment([tensors, models]), groups=groups)
+    # nothing requires models, which somebody has chosen: its extra goes first
+    assert both.install == ("pytest<9",)
+    assert both.conflicts is not None
+    assert both.conflicts.violated == ()
+    bound = dist("plugin", "1.0", "pytest<8")
+    agreeing = decided("missing-requirement", environment([tensors, models, bound]), groups=groups)
+    assert agreeing.install == ("pytest<8,<9",)
+
+
 def test_a_newer_release_comes_of_what_did_not_have_the_module_yet() -> None:
     old, hub = dist("attrs", "21.2.0", imports=("attr",)), dist("hub", "1.0", "attrs>=20")
     groups = {"module": "attrs"}
