@@ -36,8 +36,9 @@ _DISPUTE = 0.4
 _ENOUGH_TO_DISPUTE = 16
 """Terms of a text that the table must know for that: of a bare line its signature knows more."""
 _FEWEST_TERMS = 6
-"""Terms of a text that the table must know, a pair among them: a word or two stand in texts of every class, and what is
-no text has words of two letters by chance."""
+"""Terms of a text that the table must know: a word or two stand in texts of every class."""
+_LETTERS_BY_CHANCE = 3
+"""Length of words that what is no text has by chance: two longer terms must be known."""
 _CHARACTERS = 4000
 """Length of the end of a text that counts: the classifier is made from excerpts."""
 SCALE: Final = 100
@@ -150,7 +151,8 @@ def scored(counted: Iterable[str], table: Table) -> dict[Fault | None, float]:
     counts = Counter(term for term in counted if term in table.terms)
     values = {term: (1 + math.log(count)) * table.terms[term][0] for term, count in counts.items()}
     length = math.sqrt(sum(value * value for value in values.values()))
-    if len(values) < _FEWEST_TERMS or not any(" " in term for term in values):
+    longer = [term for term in values if len(term) > _LETTERS_BY_CHANCE]
+    if len(values) < _FEWEST_TERMS or not longer[1:]:
         return {}
     return {
         fault: (
