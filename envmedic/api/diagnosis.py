@@ -101,7 +101,7 @@ def diagnose_output(
         torn = hashed is not facts and damaged(hashed)
         facts = hashed if torn else with_crash(settings, playbooks, hashed, matches)
     found = conclude(playbooks, facts, read, prefix, name, here=here)
-    if not any(item.confirmed for item in found.findings[:1]):
+    if found.undecided:
         from envmedic.diagnosis import resemblance
 
         found = resemblance.second_opinion(found, read, resemblance.load_table())

@@ -290,6 +290,10 @@ def _reported(diagnosis: Diagnosis, findings: Iterable[Finding], facts: Facts) -
     first = next((one for item in findings for one in item.with_consequences if one.signature is not None), None)
     if first is not None:
         return first
+    return _of_module_brought_by_nothing(diagnosis, facts)
+
+
+def _of_module_brought_by_nothing(diagnosis: Diagnosis, facts: Facts) -> Finding | None:
     nowhere = brought_by_nothing(facts)
     return next((item for item in diagnosis.every if item.groups.get("module") in nowhere), None)
 
@@ -340,9 +344,9 @@ def _way_on(diagnosis: Diagnosis) -> str:
     """What to do where nothing that was found can be repaired."""
     if any(finding.confirmed is False for finding in diagnosis.findings):
         return f"Name the environment that the program ran in with -p, if that is not {diagnosis.prefix}"
-    nowhere = brought_by_nothing(diagnosis.facts) if diagnosis.facts is not None else ()
-    module = next((item.groups["module"] for item in diagnosis.every if item.groups.get("module") in nowhere), None)
-    if module is not None:
+    missing = _of_module_brought_by_nothing(diagnosis, diagnosis.facts) if diagnosis.facts is not None else None
+    if missing is not None:
+        module = missing.groups["module"]
         return (
             f"Install what brings {module}, which envmedic does not know, or start the program where its own is found"
         )

@@ -70,24 +70,23 @@ def second_opinion(diagnosis: Diagnosis, text: ReadText, table: Table) -> Diagno
     no more confidence than the findings before them. Where both is so, that class comes first and nothing is sure any more.
     """
     lines = telling_lines(text)
-    counted = frozenset(terms(lines.values())) & table.terms.keys()
-    scores = scored(terms(lines.values()), table)
+    counted = [term for term in terms(lines.values()) if term in table.terms]
+    scores = scored(counted, table)
     ranked = sorted((fault for fault in scores if fault is not None), key=lambda fault: -scores[fault])
     if not ranked or scores.get(None, -math.inf) - scores[ranked[0]] > _NO_GUESS:
         return diagnosis
-    guesses = [_guess(fault, scores[fault], lines, table) for fault in ranked]
     first = diagnosis.findings[0] if diagnosis.findings else None
     # a fault that the table does not know has no score, and no word speaks against it
     against = 0.0 if first is None else scores[ranked[0]] - scores.get(first.fault, math.inf)
-    disputed = against >= _DISPUTE and len(counted) >= _ENOUGH_TO_DISPUTE
+    disputed = against >= _DISPUTE and len({*counted}) >= _ENOUGH_TO_DISPUTE
     if not (diagnosis.doubtful or disputed):
         return diagnosis
     by_text_alone = all(item.confirmed is None for item in diagnosis.every)
     if first is not None and by_text_alone and disputed and diagnosis.doubtful:
-        diagnosis = _undecided(diagnosis, first, guesses[0])
+        diagnosis = _undecided(diagnosis, first, _guess(ranked[0], scores[ranked[0]], lines, table))
     known = {item.fault for item in diagnosis.every}
     told = min((item.confidence for item in diagnosis.findings), default=1.0)
-    others = (_at_most(told, item) for item in guesses if item.fault not in known)
+    others = (_at_most(told, _guess(fault, scores[fault], lines, table)) for fault in ranked if fault not in known)
     room = max(0, GUESSES - len(known))
     return msgspec.structs.replace(diagnosis, findings=(*diagnosis.findings, *islice(others, room)))
 

@@ -222,6 +222,11 @@ class Diagnosis(Model, frozen=True, kw_only=True):
         )
 
     @property
+    def undecided(self) -> bool:
+        """Whether no fact has decided it: it is doubtful, or its best finding rests on a text alone."""
+        return self.doubtful or any(item.confirmed is None for item in self.findings[:1])
+
+    @property
     def explains(self) -> bool:
         """Whether it is an answer to what went wrong: a sure verdict by more than latent findings."""
         return self.verdict not in {"healthy", "unknown"} and not (

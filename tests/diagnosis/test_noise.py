@@ -76,6 +76,15 @@ def test_what_is_no_fault_explains_no_error_but_its_own(noise: str) -> None:
     assert judged(noise).verdict == "not-an-env-problem"
 
 
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+def test_a_mere_hint_is_not_decided_by_noise(noise: str) -> None:
+    hint = "acme: minimum version of the boxes"
+    assert [item.confidence < 0.5 for item in judged(hint).findings] == [True]
+    assert judged(hint).verdict == "unknown"
+    for noisy in (f"{noise}\n{hint}", f"{hint}\n{noise}"):
+        assert judged(noisy).verdict == "unknown"
+
+
 def test_a_process_that_was_killed_after_an_error_ended_because_of_the_error() -> None:
     assert judged("step 1\nKilled").verdict == "not-an-env-problem"
     assert judged(f"{UNKNOWN}\nKilled").verdict == "unknown"

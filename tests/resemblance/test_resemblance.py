@@ -136,12 +136,16 @@ def test_a_plain_answer_stands_whatever_the_words_are_and_they_are_told(tmp_path
 def test_what_facts_decide_is_not_disputed(tmp_path: Path) -> None:
     found = diagnosed(FORM_OF_ANOTHER, tmp_path)
     unsure = found.findings[1]
+    read = read_text(FORM_OF_ANOTHER.encode().split(b"\n"), shipped())
     for confirmed in (True, False):
-        decided = replace(found, findings=(replace(unsure, confirmed=confirmed, confidence=0.55),), verdict="env")
-        again = resemblance.second_opinion(
-            decided, read_text(FORM_OF_ANOTHER.encode().split(b"\n"), shipped()), load_table()
-        )
-        assert (again.verdict, again.findings[0].fault) == ("env", unsure.fault)
+        # a fault that facts show besides, or one that they refute: the text stays unknown, and its words are told behind
+        told = replace(found, findings=(replace(unsure, confirmed=confirmed),), reason="as it was")
+        assert told.undecided
+        again = resemblance.second_opinion(told, read, load_table())
+        assert (again.verdict, again.reason) == ("unknown", "as it was")
+        assert [item.fault for item in again.findings[:2]] == [unsure.fault, found.findings[0].fault]
+    sure = replace(found, findings=(replace(unsure, confirmed=True, confidence=0.9),), verdict="env")
+    assert not sure.undecided
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def diagnose(name: str, path: str = TEXT) -> str:
     playbooks = _known[0].playbooks
     read = read_text(text, playbooks)
     found = findings.diagnose(read, None, playbooks, prefix=None, log=name)
-    found = resemblance.second_opinion(found, read, _known[0].words)
+    if found.undecided:
+        found = resemblance.second_opinion(found, read, _known[0].words)
     return msgspec.json.encode(_shown(found if text.size or found.findings else _empty(found), text)).decode()
 
 
